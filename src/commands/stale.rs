@@ -76,7 +76,7 @@ impl<'a> Search<'a> {
     fn findings(&self, report: Placed<'_>) -> Result<Option<Vec<Finding>>, String> {
         let records = report.records;
         if lacks_hashes(records) {
-            return Err("its records have no hashes of sources".to_owned());
+            return Err("its records have no source hashes".to_owned());
         }
         let now = match self.tree {
             Tree::Working => match tree::around(report)? {

@@ -77,7 +77,7 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if chosen.is_empty() {
         if let Some(after) = unconfirmed_until(&earlier) {
             console.say(&format!(
-                "job {}: it is not known whether the scheduler has the last tasks; give the command again after {after}",
+                "job {}: the scheduler has not confirmed the last tasks yet; run the command again after {after}",
                 job.name
             ));
             return Ok(Exit::CaseFailed);
@@ -169,8 +169,8 @@ fn refuse_other_version(
     match shards.iter().filter(is_open).count() {
         0 => Ok(()),
         open => Err(Failure::usage(format!(
-            "sources or inputs have changed since {} that still {} submitted: end them with `runner cancel {}` and submit \
-             again, or wait for them",
+            "sources or inputs have changed since {} that still {} submitted: end them with `runner cancel {}` and \
+             submit again, or wait for them",
             plural(open as u64, "shard"),
             if open == 1 { "waits or runs was" } else { "wait or run were" },
             dir.display()
@@ -229,7 +229,7 @@ fn nothing_missing(
 fn nothing_to_do(args: &SubmitArgs, described: &Described) -> String {
     let state = if args.sending.rerun.is_empty() { "missing" } else { "of that state" };
     let (name, dir) = (&described.job.name, described.dir.display());
-    format!("job {name}: no shard is {state}; `runner status {dir}` shows how far it is\n")
+    format!("job {name}: no shard is {state}; `runner status {dir}` shows its progress\n")
 }
 
 fn announce(job: &Job, chosen: &[Work], tasks: usize, console: &mut Console) {

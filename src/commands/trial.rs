@@ -63,8 +63,8 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
             drafted.baseline().filter(|_| drafted.compares() && !names_kernels(&args.sources, &args.kernels))
         {
             console.print(&format!(
-                "Kernels that take the same parameters were compared; -k {baseline} tries one that does something else \
-                 by itself.\n"
+                "Kernels with the same parameters were compared. If they do different things, try one alone with -k \
+                 {baseline}.\n"
             ))?;
         }
     }

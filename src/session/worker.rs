@@ -82,7 +82,7 @@ pub fn start_profiled(
 ) -> Result<Worker, ProfilerError> {
     // In the profiler, `/proc/self/exe` is the profiler.
     let this = std::env::current_exe()
-        .map_err(|e| ProfilerError::Start(format!("the path of this program is unknown: {e}")))?;
+        .map_err(|e| ProfilerError::Start(format!("cannot find the path of this program: {e}")))?;
     let mut words = selected_gpu_args(ordinal);
     words.push("--profiled".into());
     let (pool, ready) = session.open(|session| session.worker(&this, words.clone()), interrupt)?;

@@ -56,7 +56,7 @@ pub fn main_finding(records: &Records) -> Finding {
     }
     let mut counted = vec![Cell::plain(counts(records, &summary))];
     if counters::has_counters(records) && summary.cases > 1 {
-        counted.push(Cell::plain(" No count that decides differs."));
+        counted.push(Cell::plain(" No deciding counter differs."));
     }
     counted
 }

@@ -40,7 +40,7 @@ pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<E
     let existing: Vec<&str> = files.iter().map(|(path, _)| *path).filter(|path| Path::new(path).exists()).collect();
     if !force && !existing.is_empty() {
         let existing = existing.join(", ");
-        return Err(Failure::usage(format!("{existing}: already there; --force replaces what is there")));
+        return Err(Failure::usage(format!("{existing} already exists; pass --force to overwrite it")));
     }
     let program = std::env::current_exe().map_err(|error| unreadable(Path::new("runner"), &error))?;
     let hash = sha256_hex(&fs::read(&program).map_err(|error| unreadable(&program, &error))?);
@@ -49,14 +49,15 @@ pub fn write(service: CiService, force: bool, console: &mut Console) -> Result<E
         console.say(&format!("wrote {path}"));
     }
     console.say(&format!(
-        "publish {} and set RUNNER_URL at the top of each to its address; their comments say what else to set",
+        "publish {} and set RUNNER_URL at the top of each file to its address; comments in the files list the other \
+         settings",
         program.display()
     ));
     Ok(Exit::Success)
 }
 
 fn unreadable(program: &Path, error: &io::Error) -> Failure {
-    Failure::environment(format!("{}: cannot be read, so the jobs would not know its hash: {error}", program.display()))
+    Failure::environment(format!("cannot read {} to compute its hash for the jobs: {error}", program.display()))
 }
 
 /// The template with script lines replaced by the scripts, at the same indentation. Scripts may contain such lines too.

@@ -29,7 +29,7 @@ pub fn compare<'r>(
     let without = cases.iter().filter(|record| recorded(record).is_none());
     let of_then = then.map(|then| (then, compiler.compile(then, without.filter_map(|record| then.measured(record)))));
     let judge = |record: &CaseRecord| -> Result<bool, String> {
-        let case = now.case(&record.case.key).ok_or("the manifest leaves it out")?;
+        let case = now.case(&record.case.key).ok_or("the manifest excludes it")?;
         let code = code_of(case, &of_now).map_err(|why| now.without_root(&why))?;
         if let Some(recorded) = recorded(record) {
             return Ok(recorded == code);
@@ -46,7 +46,7 @@ fn lacks_code(record: &CaseRecord, records: &Records, here: &ToolkitInfo) -> Str
         let [then, here] = [&records.environment.toolkit, here].map(version);
         return format!("it was compiled by NVRTC {then}, but this machine has {here}");
     }
-    "the records have no hash of the code, and git has no revision with what was measured".to_owned()
+    "the records have no code hash, and git has no revision with the measured sources".to_owned()
 }
 
 fn is_same(a: &ToolkitInfo, b: &ToolkitInfo) -> bool {
@@ -95,7 +95,9 @@ fn code_of(case: &TreeCase, units: &Units) -> Result<String, String> {
     for launch in launches {
         let Some(compiled) = units.get(&launch.unit) else { return Err("it was not compiled".to_owned()) };
         let compiled = compiled.clone();
-        launch.compiled = Some(compiled.map_err(|failure| format!("it does not compile here: {}", failure.summary))?);
+        let compiled =
+            compiled.map_err(|failure| format!("it does not compile on this machine: {}", failure.summary))?;
+        launch.compiled = Some(compiled);
     }
     runner_plan::hash_code(&job).ok_or_else(|| "its code has no hash".to_owned())
 }

@@ -103,7 +103,8 @@ impl Exports {
         let mut folders = self.folders.borrow_mut();
         if !folders.contains_key(files.commit()) {
             let folder = tempfile::Builder::new().prefix("runner-tree-").tempdir();
-            folders.insert(files.commit().to_owned(), folder.map_err(|error| format!("no temporary folder: {error}"))?);
+            let folder = folder.map_err(|error| format!("cannot create a temporary folder: {error}"))?;
+            folders.insert(files.commit().to_owned(), folder);
         }
         let root = folders.get(files.commit()).map(TempDir::path).ok_or("no temporary folder")?;
         let root = fs::canonicalize(root).map_err(|error| error.to_string())?;

@@ -18,25 +18,31 @@ pub fn arguments(args: &SubmitArgs, dir: &Path) -> Result<SubmitArgs, Failure> {
     };
     if *args != own {
         return Err(Failure::usage(
-            "--again gives a command as it was: only --dry-run, --wait, --rerun, --after, --offline and options that permit \
-             something can be added",
+            "--again repeats the job's command unchanged: only --dry-run, --wait, --rerun, --after, --offline and \
+             options that grant permissions can be added",
         ));
     }
     let (job, shown) = (Job::read(dir).map_err(Failure::usage)?, dir.display());
     let line = job.command_line().ok_or_else(|| {
-        Failure::usage(format!("{shown} does not have its command, since an older version wrote it: give the command"))
+        Failure::usage(format!(
+            "{shown} was written by an older version and does not contain its command: pass the full command instead of \
+             --again"
+        ))
     })?;
     // A stored command can run anything, so the job must be this user's own.
     if !Job::is_own(dir) {
-        let why = "others may have written it: read the command, then give it yourself";
+        let why = "someone else may have written this job; read its command, then run it yourself";
         return Err(Failure::usage(format!("{shown}: {why}: {line}")));
     }
     if std::env::current_dir().ok().as_ref() != Some(&job.directory) {
-        return Err(Failure::usage(format!("{shown} was submitted from {}: go there", job.directory.display())));
+        let directory = job.directory.display();
+        return Err(Failure::usage(format!("{shown} was submitted from {directory}: run this command there")));
     }
     let given = read(&job.command)?;
     if given.tune.is_some() && !args.sending.rerun.is_empty() {
-        return Err(Failure::usage("--rerun is not for a search: without it, --again sends what is missing"));
+        return Err(Failure::usage(
+            "--rerun does not apply to a search: without it, --again submits the missing tasks",
+        ));
     }
     Ok(SubmitArgs {
         sending: args.sending.clone(),

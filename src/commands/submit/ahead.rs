@@ -58,11 +58,11 @@ pub struct Ready {
 /// copies for deleted jobs. Returns the path and the hash.
 pub fn keep_this_program(dir: &Path) -> Result<(PathBuf, String), Failure> {
     let program =
-        env::current_exe().map_err(|e| Failure::environment(format!("the path of this program is unknown: {e}")))?;
+        env::current_exe().map_err(|e| Failure::environment(format!("cannot find the path of this program: {e}")))?;
     let jobs = dir.parent().unwrap_or(dir);
     remove_unused_programs(jobs);
     keep_program(jobs, &program).map_err(|e| {
-        Failure::environment(format!("cannot keep {} for the tasks of {}: {e}", program.display(), dir.display()))
+        Failure::environment(format!("cannot copy {} for the tasks of {}: {e}", program.display(), dir.display()))
     })
 }
 
@@ -168,7 +168,7 @@ pub fn get_ready(
     console.say(&format!("compiled {} in {took}", plural(needs.units.len() as u64, "unit")));
     if failed > 0 {
         // The command goes on: the rows of the report give the reasons.
-        console.say(&format!("warning: {} did not compile; their cases will have the error", plural(failed, "unit")));
+        console.say(&format!("warning: {} did not compile; their cases will report the error", plural(failed, "unit")));
     }
     Ok(Ready { kernels, snapshot: id, files: snapshot.of_files(), has_host_code: needs.has_host_code })
 }

@@ -100,13 +100,13 @@ pub fn bare(name: String) -> Result<Job, Failure> {
     if hyphenated(&name).is_empty() {
         return Err(Failure::usage(format!("--name `{name}` cannot name the job's folder: use letters or digits")));
     }
-    let here =
-        std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
+    let here = std::env::current_dir()
+        .map_err(|e| Failure::environment(format!("cannot determine the working directory: {e}")))?;
     let cache = Cache::locate().map_err(Failure::environment)?;
     if cache.root().is_relative() {
         let cache = cache.root().display();
         return Err(Failure::usage(format!(
-            "the cache {cache} is relative to the working directory, and tasks have another: set RUNNER_CACHE to an \
+            "the cache path {cache} is relative, but tasks run in a different directory: set RUNNER_CACHE to an \
              absolute path"
         )));
     }
@@ -161,8 +161,8 @@ fn device(args: &SubmitArgs) -> Result<(BackendKind, DeviceInfo), Failure> {
         args.device_profile.is_some() || args.target.backend == BackendChoice::Sim || args.target.sim_device.is_some();
     device.filter(|_| was_named || backend == BackendKind::Cuda).map(|device| (backend, device)).ok_or_else(|| {
         Failure::usage(
-            "the GPU of the nodes is unknown here: name it with --device-profile FILE, which `runner devices --json` \
-             writes on a node, or simulate one with --backend sim",
+            "the nodes' GPU is unknown on this machine: pass --device-profile FILE, written by `runner devices --json` \
+             on a node, or simulate one with --backend sim",
         )
     })
 }
@@ -209,8 +209,8 @@ fn name(experiments: &[Experiment], options: &[String]) -> String {
 
 /// Manifests relative to the working directory, since tasks have a different one.
 pub fn relative(manifests: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let here =
-        std::env::current_dir().map_err(|e| Failure::environment(format!("the working folder is unknown: {e}")))?;
+    let here = std::env::current_dir()
+        .map_err(|e| Failure::environment(format!("cannot determine the working directory: {e}")))?;
     let relative = |manifest: &PathBuf| {
         if manifest.is_relative() {
             return manifest.clone();
@@ -241,15 +241,18 @@ pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     };
     // Different names may map to the same folder.
     let what = if known.name != job.name {
-        "another name"
+        "a different name"
     } else if experiments(&known) != experiments(job) {
-        "other manifests or another --min-task-time"
+        "different manifests or a different --min-task-time"
     } else if known.options != job.options {
-        "other options"
+        "different options"
     } else {
         // Groups keep the shards of the first submission.
         (job.id, job.experiments) = (known.id, known.experiments);
         return Submission::all(dir, job).map_err(Failure::environment);
     };
-    Err(Failure::usage(format!("{} is a job with {what}: choose another --name, or remove that folder", dir.display())))
+    Err(Failure::usage(format!(
+        "{} already contains a job with {what}: choose another --name, or remove that folder",
+        dir.display()
+    )))
 }

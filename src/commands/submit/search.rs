@@ -80,7 +80,9 @@ fn arguments(args: &SubmitArgs, manifest: &Path, options: &[String]) -> Result<V
     let read = Cli::read(line).map_err(refused)?;
     match read.command {
         Command::Tune(tune) if tune.shard.is_none() && tune.simulate.is_none() => Ok(words),
-        _ => Err(Failure::usage("--shard and --simulate are not for `submit --tune`, which sets the shards")),
+        _ => Err(Failure::usage(
+            "--shard and --simulate cannot be used with `submit --tune`, which sets the shards itself",
+        )),
     }
 }
 
@@ -99,7 +101,7 @@ fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) 
     let shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, &job, &mut earlier, console) };
     let Some(chosen) = chosen(&job, &earlier, &shards)? else {
         let (name, shown) = (&job.name, dir.display());
-        console.print(&format!("job {name}: no task is missing; `runner status {shown}` shows how far it is\n"))?;
+        console.print(&format!("job {name}: no task is missing; `runner status {shown}` shows its progress\n"))?;
         return Ok(dir);
     };
     let tasks: Vec<Vec<Work>> = chosen.into_iter().map(|work| vec![work]).collect();
@@ -131,7 +133,7 @@ fn chosen(job: &Job, earlier: &[Submission], shards: &[ShardStatus]) -> Result<O
     }
     if matches!(finalists.state, State::Queued | State::Running) && job.settings.scheduler.queue().is_some() {
         return Err(Failure::usage(format!(
-            "{} of the search must be sent again, and the task of the finalists is {}: wait for it, or end the job with \
+            "{} of the search must be submitted again, but the finalists' task is {}: wait for it, or end the job with \
              `runner cancel`",
             plural(missing.len() as u64, "shard"),
             finalists.state

@@ -174,7 +174,7 @@ fn the_shards_of_a_search_are_tasks_and_its_finalists_are_measured_after_them() 
     for (options, expected) in [
         (&["--", "--bugdet", "3"][..], "error: unexpected argument '--bugdet' found"),
         (&["--", "--shard", "1/2"], "--shard and --simulate are not for `submit --tune`"),
-        (&["--filter", "variant=plain"], "tune-scale is a job with other options: choose another --name"),
+        (&["--filter", "variant=plain"], "tune-scale already contains a job with different options"),
     ] {
         let said = runner(dir.path(), &[&words[..], options].concat(), 2);
         assert!(said.contains(expected) && !said.contains("error: error"), "{said}");
@@ -400,7 +400,7 @@ fn it_is_said_that_it_is_not_known_whether_the_scheduler_has_a_task() {
     assert_eq!(command(dir.path(), &words).output().unwrap().status.code(), None);
     write_program(&dir.path().join("slurm/sbatch"), SBATCH);
     let said = runner(dir.path(), &words, 1);
-    assert!(said.contains("it is not known whether the scheduler has the last tasks; give the command again after "));
+    assert!(said.contains("the scheduler has not confirmed the last tasks yet; run the command again after "));
     assert!(said.contains(" UTC"), "{said}");
     assert!(runner(dir.path(), &["status", JOB], 0).contains("it is not known whether the scheduler has it"));
     // Backdates the submission by a minute.
@@ -514,12 +514,12 @@ fn submitting_again_sends_only_what_is_missing() {
     assert!(said.contains("8 shards: 7 done, 1 queued"), "{said}");
     assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("no shard is missing"));
     let refused = submit(dir.path(), "experiments/scale.toml", &["--energy"], 2);
-    assert!(refused.contains("is a job with other options: choose another --name"), "{refused}");
+    assert!(refused.contains("already contains a job with different options: choose another --name"), "{refused}");
     // Both names map to the same folder.
     let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--min-task-time", "0s"];
     let named = |name: &str, code| runner(dir.path(), &[&words[..], &["--name", name]].concat(), code);
     let refused = named("job!", 2);
-    assert!(refused.contains("is a job with another name: choose another --name"), "{refused}");
+    assert!(refused.contains("already contains a job with a different name: choose another --name"), "{refused}");
     // A folder has the letters of the name as they are.
     assert!(named("Wall A", 0).contains("runner status target/jobs/Wall-A\n"));
 }
@@ -1172,17 +1172,19 @@ fn the_command_of_a_job_is_printed_and_given_again() {
     assert!(said.contains("6 shards in 6 tasks"), "{said}");
     assert!(runner(dir.path(), &["status", JOB], 0).contains(command), "it is still the first command");
     for other in [&["--set", "n=1024"][..], &["experiments/scale.toml"], &["--partition", "cpu"]] {
-        assert!(runner(dir.path(), &[&again[..], other].concat(), 2).contains("--again gives a command as it was"));
+        let refused = runner(dir.path(), &[&again[..], other].concat(), 2);
+        assert!(refused.contains("--again repeats the job's command unchanged"), "{refused}");
     }
     // What others may have written is shown and not run.
     let file = dir.path().join(JOB).join("job.json");
     fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o664)).unwrap();
     let said = runner(dir.path(), &again, 2);
-    assert!(said.contains("others may have written it: read the command, then give it yourself: runner "), "{said}");
+    let why = "someone else may have written this job; read its command, then run it yourself: runner ";
+    assert!(said.contains(why), "{said}");
     fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let below = dir.path().join("experiments");
     let said = runner(&below, &["submit", "--again", "../target/jobs/job"], 2);
-    assert!(said.contains("was submitted from") && said.contains(": go there"), "{said}");
+    assert!(said.contains("was submitted from") && said.contains(": run this command there"), "{said}");
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn one_extra_transaction_in_a_simulated_kernel_is_found_and_explained() {
     assert_eq!(same.status.code(), Some(0));
     assert!(
         String::from_utf8_lossy(&same.stdout)
-            .contains(")\nNo count changed.\nNo result is wrong in 1 case, as before.\n1 case: 1 same.")
+            .contains(")\nNo count changed.\nNo failures in 1 case, as before.\n1 case: 1 same.")
     );
     let extra = "if (i == 5) x += 0.0f * *(volatile const float *)(in + n - 1);";
     write("scale.cu", &KERNEL.replace("// EXTRA", extra));

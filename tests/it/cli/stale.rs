@@ -262,7 +262,7 @@ fn with_machine_code(repository: &Repository) {
 fn without_git_the_recorded_code_decides() {
     let repository = Repository::uncommitted();
     repository.edit("kernels/scale.cu", "template", "// Scales.\ntemplate");
-    let unknown = "the records have no hash of the code, and git has no revision with what was measured";
+    let unknown = "the records have no code hash, and git has no revision with the measured sources";
     let sources = "kernels/load.cuh, kernels/scale.cu";
     let doubt = format!("a source differs (one of {sources}), but the code was not compared ({unknown})");
     repository.assert_checked(&format!("May be stale: {doubt}: {ALL}.\n"), 0);
@@ -303,7 +303,7 @@ fn records_without_hashes_and_reports_without_a_manifest_are_not_known_to_be_cur
     repository.assert_checked(&unknown("there is no experiments/scale.toml"), 0);
     repository.write("experiments/scale.toml", MANIFEST);
     repository.change(|records| records.cases.iter_mut().for_each(|record| record.hashes = None));
-    repository.assert_checked(&unknown("its records have no hashes of sources"), 0);
+    repository.assert_checked(&unknown("its records have no source hashes"), 0);
 }
 
 #[test]

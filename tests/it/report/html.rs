@@ -217,7 +217,7 @@ fn the_index_says_what_a_report_of_counts_found() {
         index.contains("<b><code>interleaved</code></b> loads 0.500× the sectors of <code>neighbored</code>."),
         "{index}"
     );
-    assert!(index.contains("2 of 2 cases passed. No count that decides differs."), "{index}");
+    assert!(index.contains("2 of 2 cases passed. No deciding counter differs."), "{index}");
 }
 
 /// The first kernel is not executed. The page shows one counter, and every pane the code of its greatest count.
@@ -437,8 +437,8 @@ fn in_a_browser_the_table_sorts_filters_and_opens_a_case() {
     let quick = records.cases.iter().filter_map(|record| record.result.as_ref()?.against_baseline.as_ref());
     assert_eq!(rows(&queried("speedup > 1.5")).len(), quick.filter(|ratio| ratio.speedup.point > 1.5).count());
     let faulty = queried("tmie < 3 time < fast by = 2 bx >");
-    let named = "Ignored, because not understood: tmie: no column has this name; time (ms) &lt; fast: no number; bx &gt;: a \
-                 value is missing";
+    let named =
+        "Ignored (not understood): tmie: no such column; time (ms) &lt; fast: not a number; bx &gt;: value missing";
     assert!(faulty.contains(named) && faulty.contains(r#"aria-invalid="true""#), "{faulty}");
     assert_eq!(rows(&faulty).len(), records.cases.iter().filter(|record| at(record, "by") == 2).count());
 

@@ -167,7 +167,7 @@ impl BarChart {
     fn description(&self, x: Scale) -> String {
         let kind = if x.is_logarithmic() { "markers" } else { "bars" };
         let mut said = vec![format!(
-            "{}{}; {} {kind}, one per variant; horizontal lines are 95 % intervals where they can be seen.",
+            "{}{}; {} {kind}, one per variant; horizontal lines are 95 % intervals, where visible.",
             self.x_label,
             x.remark(),
             self.bars.len()

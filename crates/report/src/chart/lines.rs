@@ -87,7 +87,7 @@ impl LineChart {
     /// Describes the chart, the best series and the baseline, in one sentence each.
     fn description(&self, y: Scale) -> String {
         let mut said = vec![format!(
-            "{}{} over {}; {} lines; vertical bars are 95 % intervals where they can be seen.",
+            "{}{} over {}; {} lines; vertical bars are 95 % intervals, where visible.",
             self.y_label,
             y.remark(),
             self.x_label,

@@ -72,7 +72,7 @@ fn verdict(comparison: &Comparison) -> String {
     less.extend(manifests::tallies(comparison));
     let checks = comparison.changed_checks();
     if checks > 0 && !comparison.manifests.iter().any(|manifest| !manifest.changes().is_empty()) {
-        less.push(format!("{checks} with another check"));
+        less.push(format!("{checks} with a different check"));
     }
     let weak = comparison.weak_checks();
     if weak > 0 {
@@ -181,7 +181,9 @@ fn phrase(kind: Kind, changes: &[&Change]) -> String {
         Kind::Faster => format!("{cases} faster{}", times()),
         Kind::MoreWork => does("does more work", "do more work") + &cause(changes),
         Kind::LessWork => does("does less work", "do less work") + &cause(changes),
-        Kind::Mixed => does("does more of one work and less of another", "do more of one work and less of another"),
+        Kind::Mixed => {
+            does("does more of one kind of work and less of another", "do more of one kind of work and less of another")
+        }
         Kind::Incomparable => format!("{cases} not comparable"),
         Kind::NewlyUnstable => format!("{cases} newly unstable"),
         Kind::Fixed => format!("fixed in {cases}"),

@@ -31,7 +31,7 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
                 found.extend(of_one);
             }
             ManifestState::Unknown(why) => {
-                found.push((1, capitalised(&place, &format!("manifest changed, and it is not known how ({why})."))));
+                found.push((1, capitalised(&place, &format!("manifest changed; details unknown ({why})."))));
             }
         }
     }
@@ -46,7 +46,7 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
     if sentences.len() > MOST_CHANGES {
         let more = sentences.len() - MOST_CHANGES;
         sentences.truncate(MOST_CHANGES);
-        sentences.push(format!("{} more changes of manifests.", count(more as f64)));
+        sentences.push(format!("{} more manifest changes.", count(more as f64)));
     }
     sentences
 }

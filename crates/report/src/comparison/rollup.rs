@@ -185,11 +185,11 @@ fn reasons(rows: &[Row<'_>]) -> Vec<String> {
     if words::fails(first.kind)
         && let Some(failure) = of_first.first().filter(|failure| !common.contains(failure))
     {
-        common.insert(0, format!("such as {failure}"));
+        common.insert(0, format!("e.g. {failure}"));
     }
     // So is the reason why a case is undecided.
     if let Some(why) = first.undecided.first().map(words::undecided).filter(|why| !common.contains(why)) {
-        common.insert(0, format!("such as {why}"));
+        common.insert(0, format!("e.g. {why}"));
     }
     if common.is_empty() {
         common = of_first;

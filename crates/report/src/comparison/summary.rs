@@ -91,7 +91,8 @@ fn unchanged(rows: &[Row<'_>]) -> String {
     format!("{parts}{}.", of_all(rows))
 }
 
-/// `No count changed`, or `No count that decides changed by more than the threshold; gld_requests changed in 3 of 3 rows`.
+/// `No count changed`, or `No deciding counter changed by more than the threshold; gld_requests changed in 3 of 3
+/// rows`.
 fn counts_unchanged(rows: &[Row<'_>]) -> String {
     let mut changed: Vec<(&str, usize)> = Vec::new();
     for counter in rows.iter().flat_map(|(_, change)| &change.counters) {
@@ -102,7 +103,7 @@ fn counts_unchanged(rows: &[Row<'_>]) -> String {
     }
     if changed.is_empty() {
         let is_counted = rows.iter().all(|(_, change)| change.counted_by.is_some());
-        return if is_counted { "No count changed" } else { "Nothing that was counted changed" }.to_owned();
+        return if is_counted { "No count changed" } else { "No recorded count changed" }.to_owned();
     }
     changed.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let more = changed.len().saturating_sub(MOST_NAMES);
@@ -110,13 +111,13 @@ fn counts_unchanged(rows: &[Row<'_>]) -> String {
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let of = rows.iter().filter(|(_, change)| !change.counters.is_empty()).count();
     format!(
-        "No count that decides changed by more than the threshold; {}{more} changed in {of} of {}",
+        "No deciding counter changed by more than the threshold; {}{more} changed in {of} of {}",
         names.join(", "),
         plural(rows.len() as u64, "row")
     )
 }
 
-/// Sentence such as `No result is wrong in 3 cases, as before; claims: 1 held.`
+/// Sentence such as `No failures in 3 cases, as before; claims: 1 held.`
 fn results(compared: Compared<'_>, rows: &[Row<'_>]) -> String {
     let cases = |side: usize, is_wrong: bool| -> usize {
         let found = rows.iter().filter(|(_, change)| {
@@ -127,9 +128,11 @@ fn results(compared: Compared<'_>, rows: &[Row<'_>]) -> String {
     let (of, wrong, before) = (cases(1, false), cases(1, true), cases(0, true));
     let of_all = plural(of as u64, "case");
     let results = match (wrong, before) {
-        (0, 0) => format!("No result is wrong in {of_all}, as before"),
-        (0, before) => format!("No result is wrong in {of_all}; before, {before} failed"),
-        (wrong, before) => format!("{wrong} of {of_all} fail or are wrong; before, {before}"),
+        (0, 0) => format!("No failures in {of_all}, as before"),
+        (0, before) => format!("No failures in {of_all} (base: {before})"),
+        (wrong, before) => {
+            format!("{wrong} of {of_all} {} (base: {before})", if wrong == 1 { "fails" } else { "fail" })
+        }
     };
     let claims = words::claim_counts(compared.comparison.claims().map(|claim| claim.kind));
     if claims.is_empty() { format!("{results}.") } else { format!("{results}; claims: {claims}.") }

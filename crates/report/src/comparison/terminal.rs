@@ -17,7 +17,7 @@ const MOST_ROWS: usize = 200;
 const MOST_HARMLESS: usize = 10;
 
 /// Where to find what the terminal omits.
-const ELSEWHERE: &str = "the page that --format markdown makes";
+const ELSEWHERE: &str = "the --format markdown page";
 
 const INDENT: &str = "  ";
 

@@ -218,7 +218,7 @@ fn by_reason(rows: &[Row<'_>]) -> Table {
     let columns = [text("report", Folding::Keep), text("differs", Folding::Keep)];
     let more = [
         number_column("cases", Folding::Keep),
-        number_column("change of time", Folding::WhenEmpty),
+        number_column("time change", Folding::WhenEmpty),
         text("first", Folding::Keep),
     ];
     let mut table = Table::new(columns.into_iter().chain(more).collect());
@@ -246,7 +246,7 @@ fn facts(compared: Compared<'_>) -> Vec<String> {
         if comparison.reports.len() == 1
             && let Some(geomean) = report.geomean
         {
-            facts.push(format!("Average change of time: {}.", words::geomean(geomean)));
+            facts.push(format!("Average time change: {}.", words::geomean(geomean)));
         }
         let causes = words::of_all_rows(report);
         // With a single report, the sentences before these already contain them.
@@ -318,7 +318,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         };
         for (lead, limits) in sides {
             if limits.is_incomplete {
-                add(format!("{lead} of a run that did not finish"), &subject);
+                add(format!("{lead} incomplete (the run did not finish)"), &subject);
             }
             if let Some(options) = &limits.narrowed {
                 add(format!("{lead} partial: {options} only"), &subject);
@@ -342,22 +342,22 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     };
     if let Some(which) = sides(|limits| limits.without_hashes > 0) {
         warnings.push(format!(
-            "Records of {which} were written by an older version without hashes: whether source, options, inputs and \
-             check differ is not known."
+            "Records of {which} were written by an older version without hashes, so it is unknown whether source, \
+             options, inputs and check differ."
         ));
     }
     if let Some(which) = sides(|limits| limits.lacks_spread) {
         warnings.push(format!(
-            "Of {which} it is not known how much processes differ (the clock was not calibrated, or by an older \
-             version): 200 ns and 0.3 % are assumed."
+            "The variation between processes is unknown for {which} (clock not calibrated, or calibrated by an older \
+             version); 200 ns and 0.3 % are assumed."
         ));
     }
     let is_between =
         |report: &ReportComparison| report.may_be_two_gpus && report.changes.iter().any(|c| c.time.is_some());
     if compared.comparison.reports.iter().any(is_between) {
         warnings.push(format!(
-            "The reports may come from two GPUs of this model, so changes of time below {} % are not reported, whatever \
-             --threshold says (--allow gpu overrides).",
+            "The reports may come from two GPUs of this model, so time changes below {} % are not reported, regardless \
+             of --threshold (--allow gpu overrides this).",
             100.0 * BETWEEN_GPUS
         ));
     }
@@ -368,8 +368,8 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         drivers.filter(|found| found.what == DifferenceKind::Driver).map(words::difference).collect();
     if !drivers.is_empty() {
         warnings.push(format!(
-            "Times of two drivers ({}) are shown, and not judged unless --inform driver or --allow driver asks for it; \
-             the first fails for none of them.",
+            "Times from two drivers ({}) are shown but not judged. Pass --inform driver to judge them without failing \
+             because of them, or --allow driver to let them fail too.",
             drivers.into_iter().collect::<Vec<_>>().join(", ")
         ));
     }
@@ -395,8 +395,8 @@ fn clock_offsets(compared: Compared<'_>) -> Option<String> {
     }
     (!found.is_empty()).then(|| {
         format!(
-            "The clocks of both runs differ: in the new one, short kernels of unchanged code read {}. This is taken out of the \
-             ratios.",
+            "The clocks of the two runs differ: in the new run, short kernels with unchanged code read {}. Ratios are \
+             corrected for this.",
             found.join(", ")
         )
     })
@@ -416,8 +416,8 @@ fn paces(compared: Compared<'_>) -> Option<String> {
         format!("{:.1} % {longer} in {experiment}", percent.abs())
     };
     Some(format!(
-        "The device ran at another pace during the new run: unchanged code took {}. This is taken out of the ratios there, and \
-         no change below {largest:.1} % is called anywhere.",
+        "The device ran at a different pace during the new run: unchanged code took {}. The ratios there are corrected \
+         for this, and no change below {largest:.1} % is reported in any experiment.",
         found.iter().map(of_report).collect::<Vec<_>>().join(", ")
     ))
 }
@@ -448,24 +448,24 @@ fn method(compared: Compared<'_>) -> Vec<String> {
     }
     let (threshold, calls) = (LEAST_THRESHOLD * 100.0, LEVEL * 100.0);
     let change = if is_paired(compared) {
-        "Change is the new time relative to the base, formed within the rounds of one run; ± is the wider half of its \
-         interval."
+        "Change is the new time relative to the base, computed within the rounds of one run; ± is the larger \
+         half-width of its interval."
     } else {
-        "Change is the new time relative to the base; ± is the wider half of its interval, which includes how much \
-         processes on such a device differ."
+        "Change is the new time relative to the base; ± is the larger half-width of its interval, which covers \
+         variation between processes on such a device."
     };
     vec![
-        "The average is the geometric mean: the change that, if every row on the device's clock had it, would give the same product \
-         of times."
-            .to_owned(),
+        "The average is the geometric mean over the rows timed with the device's clock.".to_owned(),
         change.to_owned(),
         format!(
-            "{} tested together: if none of them changed, {calls:.0} of 100 such comparisons call one of them changed.",
+            "{} tested together: if none of them had changed, {calls:.0} of 100 such comparisons would still report a \
+             change.",
             plural_of(tests as u64, "time was", "times were"),
         ),
         format!(
-            "The smallest change that matters is {threshold} % or the noise of the row if that is more, unless \
-             --threshold gives it. A time is the same if it changed by less and a change of twice as much is ruled out."
+            "The smallest change that matters is {threshold} %, or the row's noise if that is larger, unless \
+             --threshold sets it. A time counts as the same if it changed by less and a change of twice that size is \
+             ruled out."
         ),
     ]
 }

@@ -46,29 +46,27 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::NewlyWrong => "These cases fail, and did not before.",
         Kind::Slower => "Slower by more than the threshold.",
         Kind::MoreWork => {
-            "A count that decides rose by more than the threshold, and none fell: machine instructions, sectors, bank conflicts, \
-             atomics or barriers."
+            "A deciding counter rose by more than the threshold, and none fell. Deciding counters: machine \
+             instructions, sectors, bank conflicts, atomics and barriers."
         }
         Kind::Incomparable => {
-            "What was measured is not the same, or a record states no sound interval around its time. --allow compares \
-             what is not the same nevertheless, except a device with the simulator."
+            "What was measured differs, or a record has no valid interval. With --allow, cases that differ are \
+             compared anyway, but never a GPU with the simulator."
         }
         Kind::NewlyUnstable => "These cases no longer reach the requested precision.",
         Kind::Faster => "Faster by more than the threshold.",
         Kind::LessWork => {
-            "A count that decides fell by more than the threshold, and none rose: machine instructions, sectors, bank conflicts, \
-             atomics or barriers."
+            "A deciding counter fell by more than the threshold, and none rose. Deciding counters: machine \
+             instructions, sectors, bank conflicts, atomics and barriers."
         }
         Kind::Fixed => "These cases failed before.",
         Kind::Gone => "These cases are not in the new report, or were not measured there.",
         Kind::New => "These cases are not in the base, or were not measured there.",
         Kind::Mixed => {
-            "A count that decides rose by more than the threshold, and another fell: machine instructions, sectors, bank conflicts, \
-             atomics or barriers."
+            "A deciding counter rose by more than the threshold, and another fell. Deciding counters: machine \
+             instructions, sectors, bank conflicts, atomics and barriers."
         }
-        Kind::Undecided => {
-            "Counts of machine code decide, and some are not known on one of the sides. Counts of the PTX do not decide."
-        }
+        Kind::Undecided => "Machine-code counts decide, and some are unknown on one side. PTX counts are not used.",
         Kind::Ambiguous => "Too noisy to tell whether the change exceeds the threshold.",
         Kind::StillWrong => "These cases fail as before.",
         Kind::Same => "No change that exceeds the threshold.",
@@ -77,7 +75,7 @@ pub const fn explanation(kind: Kind) -> &'static str {
 
 /// Why cases of one run cannot be compared.
 pub const REFUSED: &str =
-    "Buffers or checks differ from those of the base. Only cases with the same ones run side by side.";
+    "Buffers or checks differ from the base. Only cases with the same buffers and checks can run side by side.";
 
 /// Mark whose shape differs by kind, for readers who cannot distinguish colours.
 pub const fn mark(kind: Kind) -> &'static str {
@@ -226,7 +224,7 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
 /// `undecided: machine code of "k" not fully attributed (3 instructions of 90)`.
 pub fn undecided(why: &Undecided) -> String {
     match why {
-        Undecided::Older => "undecided: one side counted the PTX only, as older versions do; run it again".to_owned(),
+        Undecided::Older => "undecided: one side has only PTX counts, from an older version; run it again".to_owned(),
         Undecided::NoMachineCode { why } => format!("undecided: no machine code: {why}"),
         Undecided::Instructions { kernel, unknown, of } => format!(
             "undecided: machine code of `{kernel}` not fully attributed ({} of {})",

@@ -22,7 +22,7 @@ const INDENT: &str = "  ";
 const WIDE: f64 = 0.05;
 
 /// Where to find what the terminal omits.
-const ELSEWHERE: &str = "the page that --format markdown makes";
+const ELSEWHERE: &str = "the --format markdown page";
 
 /// Maximum number of unreadable revisions to list; further ones are counted.
 const MOST_UNREAD: usize = 5;

@@ -168,7 +168,7 @@ fn measured(result: &RegimeResult) -> Vec<(&'static str, String)> {
         (name, format!("{} times as fast as {} in this run", number::ratio(&ratio.speedup), ratio.against))
     };
     pairs.extend(result.against_baseline.as_ref().map(|r| ratio("against the baseline", r)));
-    pairs.extend(result.against_previous.as_ref().map(|r| ratio("against the step before", r)));
+    pairs.extend(result.against_previous.as_ref().map(|r| ratio("against the previous step", r)));
     pairs.extend(result.sm_clock.map(|clock| ("SM clock", format!("{} MHz", wording::sm_clock(clock)))));
     pairs.extend(result.working_set.map(|bytes| ("working set", format::bytes(bytes))));
     if result.discarded > 0 {

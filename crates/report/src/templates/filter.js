@@ -54,10 +54,10 @@ const filter = (() => {
     let rest = about.rest.slice(whole.length);
     const value = VALUE.exec(rest);
     const name = about.name || (about.column && about.column.title);
-    if (!value) return { fault: `${name} ${sign}: a value is missing`, rest };
+    if (!value) return { fault: `${name} ${sign}: value missing`, rest };
     rest = rest.slice(value[0].length);
     let wanted = value[1] !== undefined ? value[1] : value[2];
-    if (!about.column) return { fault: `${name}: no column has this name`, rest };
+    if (!about.column) return { fault: `${name}: no such column`, rest };
     const { column } = about;
     const unit = /^\s+(%|×|[a-zµμ]+)(?=\s|$)/i.exec(rest);
     const isUnit = unit && value[1] === undefined && (unit[1] === "%" || unit[1] === "×" || TIMES[unit[1]] || SIZES[unit[1].toLowerCase()]);
@@ -69,7 +69,7 @@ const filter = (() => {
     if (limit !== null) {
       return { test: (row) => column.values[row] !== null && COMPARE[operator](column.values[row], limit), rest };
     }
-    if (operator !== "=" && operator !== "!=") return { fault: `${name} ${sign} ${wanted}: no number`, rest };
+    if (operator !== "=" && operator !== "!=") return { fault: `${name} ${sign} ${wanted}: not a number`, rest };
     const isSame = (row) => {
       const shown = cell(column, row) || "";
       return shown.toLowerCase() === wanted.toLowerCase() || plain(shown) === plain(wanted);
@@ -93,7 +93,7 @@ const filter = (() => {
     let rest = query.replace(/([^\s[\],]+)\[([^\]]*=[^\]]*)\]/g, "$1 $2").replace(/^[\s,]+/, "");
     while (rest) {
       const nameless = /^(<=|>=|==|!=|[<>=≤≥≠])\s*[^\s,]*/.exec(rest);
-      const found = nameless ? { fault: `${nameless[0]}: the name of a column is missing`, rest: rest.slice(nameless[0].length) } : comparison(columns, rest);
+      const found = nameless ? { fault: `${nameless[0]}: column name missing`, rest: rest.slice(nameless[0].length) } : comparison(columns, rest);
       if (found) {
         if (found.fault) faults.push(found.fault); else tests.push(found.test);
         rest = found.rest;

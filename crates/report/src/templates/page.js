@@ -76,7 +76,7 @@
     const { keeps, faults } = filter.parse(report.columns, state.filter || "");
     const fault = section.querySelector(".fault");
     fault.hidden = faults.length === 0;
-    fault.textContent = "Ignored, because not understood: " + faults.join("; ");
+    fault.textContent = "Ignored (not understood): " + faults.join("; ");
     section.querySelector(".filter").setAttribute("aria-invalid", String(faults.length > 0));
     const rows = [];
     for (let row = 0; row < report.rows; row += 1) if (keeps(row)) rows.push(row);
@@ -185,7 +185,7 @@
     }
     if (facts.lines) parts.push(make("h4", "Lines with the largest counts"), grid(...facts.lines));
     if (facts.page) {
-      const link = make("a", "Sources, PTX and machine code, by lines");
+      const link = make("a", "Sources, PTX and machine code, line by line");
       link.href = facts.page.split("/").map(encodeURIComponent).join("/");
       parts.push(make("p", [link]));
     }

@@ -205,9 +205,7 @@ fn a_count_that_fell_and_does_not_decide_is_named() {
     assert!(said(64.0, 256.0).contains("\nNo count changed.\n"));
     let fell = said(32.0, 256.0);
     assert!(
-        fell.contains(
-            "\nNo count that decides changed by more than the threshold; gld_requests changed in 2 of 2 rows."
-        ),
+        fell.contains("\nNo deciding counter changed by more than the threshold; gld_requests changed in 2 of 2 rows."),
         "{fell}"
     );
     let decided = said(64.0, 128.0);
@@ -226,10 +224,10 @@ fn what_the_clock_of_a_run_reads_more_is_said_and_taken_out() {
         }
     }
     let [(_, text), _, (_, json), ..] = forms(&base, &new);
-    let said =
-        "The clocks of both runs differ: in the new one, short kernels of unchanged code read 60 ns more in regimes.";
+    let said = "The clocks of the two runs differ: in the new run, short kernels with unchanged code read 60 ns more in \
+         regimes.";
     assert!(text.replace("\n ", "").replace('\u{a0}', " ").contains(said), "{text}");
-    assert!(text.contains("No regression") && text.contains("Average change of time: 0.00"), "{text}");
+    assert!(text.contains("No regression") && text.contains("Average time change: 0.00"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let offset = &json["reports"][0]["clock_offsets"][0];
     assert!((offset["nanoseconds"].as_f64().unwrap() - 60.0).abs() < 2.0, "{offset}");
