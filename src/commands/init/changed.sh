@@ -1,4 +1,4 @@
-# A change that touches nothing of a comparison ends the job at once, as a success: a required check has to end.
+# If nothing relevant changed, the job succeeds at once: a required check has to end.
 if git diff --quiet "$BASE" HEAD -- $RUNNER_PATHS; then
   mkdir -p target/ci
   printf '%s\n' "$NUMBER" > target/ci/number

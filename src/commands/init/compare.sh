@@ -1,23 +1,23 @@
-# Compares all experiments with the base, and the committed reports. What is found goes to target/ci, as text for a comment.
+# Compares all experiments and the committed reports with the base. Results go to target/ci, as text for a comment.
 rm -rf target/ci
 mkdir -p target/ci/pages
 printf '%s\n' "$NUMBER" > target/ci/number
 @changed.sh@
 export PATH="$PWD/target/program:$PATH"
-# Notes how a comparison ended: its page, its exit code, and what it is called in the comment.
+# Records the outcome of a comparison: its page, its exit code, and its name in the comment.
 note() {
-  # On the default branch a slowdown has been merged: it is shown, and fails nothing.
+  # On the default branch a slowdown is already merged: it is shown, but does not fail the job.
   code=$2
   if [ -z "$NUMBER" ] && { [ "$code" = 4 ] || [ "$code" = 6 ]; }; then code=0; fi
-  # Wrong results come first, then broken claims, what is slower, what cannot be compared. Other codes are faults of
-  # the manifest or the machine, and come before all.
+  # Wrong results come first, then broken claims, slowdowns, and what cannot be compared. Other codes are faults of
+  # the manifest or the machine, and come before all of these.
   case $2 in 0) rank=0 ;; 6) rank=1 ;; 4) rank=2 ;; 5) rank=3 ;; 1) rank=4 ;; *) rank=5 ;; esac
   printf '%s %s %s %s\n' "$rank" "$code" "$1" "$3" >> target/ci/codes
 }
-# Manifests are the files with a table [experiment], in subfolders, too.
+# Manifests are the files with an [experiment] table, including those in subfolders.
 mapfile -d '' manifests < <(grep -rlZ '^\[experiment\]' --include='*.toml' experiments | LC_ALL=C sort -z)
 if [ "${#manifests[@]}" -gt 0 ]; then
-  # The simulator also counts by lines, so that the comment names those where counts changed.
+  # The simulator also counts per line, so that the comment names the lines where counts changed.
   lines=
   if [ "$BACKEND" = sim ]; then lines=--lines; fi
   code=0
@@ -25,20 +25,20 @@ if [ "${#manifests[@]}" -gt 0 ]; then
     --progress lines --markdown-limit 15000 --markdown target/ci/pages/experiments.md || code=$?
   note experiments "$code" experiments
 fi
-# Committed reports must be what their records make. Those that changed are compared with the base's.
+# Committed reports must match their records. Those that changed are compared with the base's.
 if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
   code=0
   # With --strict, the job also fails for a report that was measured before its sources or its manifest changed.
   runner report --check reports > target/ci/check || code=$?
   cat target/ci/check
   verdict='✓ What their records make'
-  # A report of an earlier state of the sources is no proof of what this change does.
+  # A report on an earlier state of the sources proves nothing about this change.
   if grep -q '^Stale: ' target/ci/check; then verdict='? Stale: not measured again'; fi
   # With --strict, code 6 is for stale reports only.
   if [ "$code" != 0 ] && [ "$code" != 6 ]; then verdict='✗ Not what their records make'; fi
   {
     printf '## %s\n\n```text\n' "$verdict"
-    # Nothing in a name ends the block.
+    # Ensures that no name can end the block.
     head -c 3000 target/ci/check | tr -d '`'
     printf '\n```\n'
   } > target/ci/pages/check.md
@@ -46,8 +46,8 @@ if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
   if git rev-parse --quiet --verify "$BASE:reports" > /dev/null && ! git diff --quiet "$BASE" HEAD -- reports; then
     code=0
     runner compare "$BASE:reports" reports --inform driver --markdown-limit 9000 --markdown target/ci/pages/reports.md || code=$?
-    # Another device is no fault of the change; the page says that times are not compared. Those of another driver are
-    # shown, and fail nothing.
+    # A different device is not the change's fault; the page says that times are not compared. With a different driver,
+    # they are shown but do not fail the job.
     if [ "$code" = 6 ]; then code=0; fi
     note reports "$code" 'committed reports, compared'
   fi
@@ -55,7 +55,7 @@ elif git ls-tree -r --name-only "$BASE" -- reports | grep -q 'records\.jsonl$'; 
   printf '## − All committed reports deleted\n' > target/ci/pages/check.md
   note check 0 'committed reports'
 fi
-# The comment: the worst page first, folded where all is well. The limits of the pages leave room for all of them.
+# The comment: worst page first, folded if all is well. The size limits of the pages leave room for all of them.
 LC_ALL=C sort -s -k1,1nr -o target/ci/codes target/ci/codes
 while read -r rank code page name; do
   file=target/ci/pages/$page.md

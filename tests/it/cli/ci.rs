@@ -430,7 +430,7 @@ fn is_updated_in_place(service: &Service, remember: impl Fn(&Service, &str)) {
 /// A page that is too long, an invalid number, or a link is not posted.
 fn refuses_what_is_not_data(service: &Service) {
     for (number, page, why) in
-        [("7; touch x\n", "page".to_owned(), "is no number"), ("7\n", "x".repeat(30001), "longer than 30000 bytes")]
+        [("7; touch x\n", "page".to_owned(), "is not a number"), ("7\n", "x".repeat(30001), "longer than 30000 bytes")]
     {
         service.set("artifact/number", number);
         service.set("artifact/comment.md", &page);
@@ -441,7 +441,7 @@ fn refuses_what_is_not_data(service: &Service) {
     fs::remove_file(service.file("artifact/comment.md")).unwrap();
     symlink("/etc/hostname", service.file("artifact/comment.md")).unwrap();
     let (code, said, posted) = service.post("simulator");
-    assert!(code == 1 && said.contains("data/comment.md is no file") && posted.is_none(), "{code} {said}");
+    assert!(code == 1 && said.contains("data/comment.md is not a regular file") && posted.is_none(), "{code} {said}");
 }
 
 #[test]
@@ -458,7 +458,7 @@ fn a_comment_on_github_is_updated_in_place_and_its_content_is_data() {
     refuses_what_is_not_data(&service);
     fs::remove_dir_all(service.file("artifact")).unwrap();
     let (code, said, posted) = service.post("simulator");
-    assert!(code == 0 && said.contains("the job left nothing to post") && posted.is_none(), "{code} {said}");
+    assert!(code == 0 && said.contains("the job produced nothing to post") && posted.is_none(), "{code} {said}");
 }
 
 #[test]

@@ -405,7 +405,7 @@ fn a_job_without_the_program_or_with_another_one_says_what_to_set() {
     for (url, hash, said) in [
         ("", "1", "set RUNNER_URL at the top of this file"),
         (URL, "", "set RUNNER_URL at the top of this file"),
-        (URL, &"0".repeat(64), "what is at RUNNER_URL has another hash than RUNNER_SHA256: "),
+        (URL, &"0".repeat(64), "RUNNER_SHA256 does not match the file at RUNNER_URL: "),
         ("https://example.org/gone", &"0".repeat(64), "unexpected: https://example.org/gone"),
     ] {
         let variables = [("RUNNER_URL", url), ("RUNNER_SHA256", hash)];

@@ -1,20 +1,20 @@
 "use strict";
-// The filter of a table. A query is a list of terms, all of which must hold: a comparison with a column (`n >= 2^24`,
-// `time < 100 µs`, `variant != cpu`), or a text that a cell has. A part that cannot be read is reported and left out.
+// Table filter. A query is a list of terms that must all hold: a comparison with a column (`n >= 2^24`,
+// `time < 100 µs`, `variant != cpu`), or text that a cell contains. Terms that cannot be parsed are reported and ignored.
 const filter = (() => {
   const OPERATORS = { "≤": "<=", "≥": ">=", "≠": "!=", "==": "=" };
   const COMPARE = {
     "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b,
     "=": (a, b) => Math.abs(a - b) <= 1e-5 * Math.abs(b), "!=": (a, b) => Math.abs(a - b) > 1e-5 * Math.abs(b),
   };
-  // Units of times in nanoseconds, and of sizes.
+  // Time units in nanoseconds, and size units.
   const TIMES = { ns: 1, "µs": 1e3, "μs": 1e3, us: 1e3, ms: 1e6, s: 1e9 };
   const SIZES = { k: 1e3, ki: 1024, kib: 1024, mi: 2 ** 20, mib: 2 ** 20, gi: 2 ** 30, gib: 2 ** 30 };
   const OPERATOR = /^\s*(<=|>=|==|!=|[<>=≤≥≠])\s*/;
   const VALUE = /^(?:"([^"]*)"?|([^\s",]+))/;
   const NUMBER = /^([+-]|−)?(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+)(?:(?:\^|\*\*)(\d+))?\s*(.*)$/i;
 
-  // The column whose name a text begins with, before an operator: the longest name, else the only one that begins so.
+  // The column named before an operator: the longest full name that matches, else the only name with that prefix.
   function named(columns, text) {
     const names = columns.flatMap((column) => {
       const short = column.title.replace(/ \([^)]*\)$/, "");
@@ -30,7 +30,7 @@ const filter = (() => {
     return { column: begins.size === 1 ? [...begins][0] : null, name: found[1], rest: text.slice(found[1].length) };
   }
 
-  // A number as the page writes it, in the unit of the column; null where it is none.
+  // Parses a number as formatted on the page, in the column's unit; null if it is not a number.
   function number(text, column) {
     const found = NUMBER.exec(text);
     if (!found) return null;
@@ -45,7 +45,7 @@ const filter = (() => {
 
   const plain = (text) => text.toLowerCase().replace(/^[^\p{L}\p{N}]+\s/u, "");
 
-  // A comparison at the beginning of a text: its test, or what is wrong with it, and what follows. Null for a word.
+  // Parses a comparison at the start of a text: its test or its fault, and the rest. Null for a plain word.
   function comparison(columns, text) {
     const about = named(columns, text);
     if (!about) return null;
@@ -79,7 +79,7 @@ const filter = (() => {
 
   const cell = (column, row) => column.texts ? column.texts[column.cells[row]] : column.cells[row];
 
-  // A word is part of a text. A sign such as ≈ may be in a number, too.
+  // A word matches part of a cell's text. A sign such as ≈ may occur in a number too.
   function word(columns, wanted) {
     const isSign = !/[\p{L}\p{N}]/u.test(wanted);
     const searched = columns.filter((column) => isSign || column.texts);
@@ -87,7 +87,7 @@ const filter = (() => {
     return (row) => searched.some((column) => (cell(column, row) || "").toLowerCase().includes(lower));
   }
 
-  // The tests of a query, and what of it cannot be read. The name of a case, `a[n=1, m=2]`, is read as its parts.
+  // The tests of a query, and its faults. A case name, `a[n=1, m=2]`, is split into its parts.
   function parse(columns, query) {
     const [tests, faults] = [[], []];
     let rest = query.replace(/([^\s[\],]+)\[([^\]]*=[^\]]*)\]/g, "$1 $2").replace(/^[\s,]+/, "");

@@ -1,8 +1,8 @@
-// State is in the part of the address after #, so that a view can be linked to: report, sort, desc, filter, page, case,
-// theme. All text is set as text, never as markup.
+// The URL fragment holds the state, so that a view can be linked to: report, sort, desc, filter, page, case, theme. All
+// text is inserted as text, never as markup.
 (() => {
   const PAGE = 100;
-  // Columns of texts that are no part of a case's name.
+  // Text columns that are not part of a case's name.
   const UNNAMED = ["check", "verdict", "why", "times", "changed at"];
   // A longer text is broken into lines.
   const LONG = 40;
@@ -38,7 +38,7 @@
     show();
   }
 
-  // Theme: as the system is set, unless the reader chose one.
+  // The system's theme, unless the reader chose one.
   const system = matchMedia("(prefers-color-scheme: dark)");
   const themes = ["auto", "light", "dark"];
   function kept() {
@@ -52,13 +52,13 @@
     button.textContent = "theme: " + chosen;
     button.onclick = () => {
       const next = themes[(themes.indexOf(chosen) + 1) % themes.length];
-      try { localStorage.setItem("theme", next); } catch { /* A file opened from a disk may have no storage. */ }
+      try { localStorage.setItem("theme", next); } catch { /* Local files may have no storage. */ }
       go({ theme: next });
     };
   }
   system.addEventListener("change", theme);
 
-  // The data of a report is parsed when it is first shown.
+  // A report's data is parsed when the report is first shown.
   function data(section) {
     const key = section.dataset.report;
     if (!loaded.has(key)) {
@@ -83,7 +83,7 @@
     const column = report.columns.find((c) => c.key === state.sort);
     if (!column) return rows;
     const sign = state.desc ? -1 : 1;
-    // Rows without a value are last in both directions.
+    // Rows without a value come last in both directions.
     rows.sort((a, b) => {
       if (isNumber(column)) {
         const [x, y] = [column.values[a], column.values[b]];
@@ -99,7 +99,7 @@
   function head(report, section) {
     const cells = report.columns.map((column) => {
       const sorted = column.key === state.sort;
-      // A long title is broken after its underscores.
+      // Long titles may break after underscores.
       const words = column.title.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]);
       const button = make("button", [...words, sorted ? (state.desc ? " ▼" : " ▲") : ""]);
       button.type = "button";
@@ -200,7 +200,7 @@
     return make("div", parts);
   }
 
-  // Values under the pointer: the titles of marks, which would otherwise show late or not at all.
+  // Shows a mark's title at the pointer: the browser would show it late or not at all.
   const tip = document.getElementById("tip");
   for (const title of document.querySelectorAll(".chart rect > title, .chart path > title")) {
     title.parentNode.setAttribute("data-about", title.textContent);

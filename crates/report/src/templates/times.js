@@ -1,4 +1,4 @@
-// Drawings of times: the samples of one case in their order, and the distributions of several on one axis.
+// Time plots: the samples of one case in order, and the distributions of several on one axis.
 const times = (() => {
   const SVG = "http://www.w3.org/2000/svg";
 
@@ -35,7 +35,7 @@ const times = (() => {
     return svg;
   }
 
-  // Steps of an axis: 1, 2 or 5 times a power of ten.
+  // Tick step of an axis: 1, 2 or 5 times a power of ten.
   function ticks(least, most) {
     const rough = (most - least) / 5;
     const power = 10 ** Math.floor(Math.log10(rough));
@@ -45,8 +45,8 @@ const times = (() => {
     return found;
   }
 
-  // A lane for each side or revision, on one axis of times: the median, its interval, and a dot for each sample, piled up
-  // where several are alike.
+  // A lane for each side or revision, on a shared time axis: the median, its interval, and a dot for each sample, stacked
+  // where several are close.
   function lanes(unit, all) {
     const [wide, right] = [620, 180];
     const left = 24 + 7.2 * Math.max(...all.map((lane) => lane.name.length));
