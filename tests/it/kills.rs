@@ -18,7 +18,8 @@ fn what_was_killed_goes_on_and_ends_in_the_same_report() {
     assert!(output.status.success(), "{said}");
     for scenario in ["run", "shards", "tune", "submit"] {
         for what in ["kill", "signal"] {
-            let is_its = |line: &str| line.starts_with(&format!("{scenario}: ")) && line.contains(&format!(" a {what} "));
+            let is_its =
+                |line: &str| line.starts_with(&format!("{scenario}: ")) && line.contains(&format!(" a {what} "));
             assert!(said.lines().any(is_its), "{scenario} without a {what}: {said}");
         }
     }
