@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
@@ -67,5 +68,19 @@ fn errors_in_the_examples_are_of_manifests_that_are_shipped() {
     assert!(shown.len() >= 2, "{shown:?}");
     for (file, line) in shown {
         assert!((1..=read(&format!("experiments/{file}")).lines().count()).contains(&line), "{file}:{line}");
+    }
+}
+
+#[test]
+fn every_walk_applies_to_the_tree_and_is_named_on_the_page() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = read("CONTRIBUTING.md");
+    let walks: Vec<_> = fs::read_dir(root.join("docs/walks")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(walks.len() >= 6, "{walks:?}");
+    for walk in walks {
+        let name = walk.strip_prefix(root).unwrap().display().to_string();
+        assert!(page.contains(&format!("git apply {name}")), "{name}");
+        let output = Command::new("git").current_dir(root).args(["apply", "--check", &name]).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
