@@ -4,6 +4,7 @@
 //! journal has everything measured so far. After a warning the task asks to be restarted, a limited number of times.
 //! After SIGTERM it does not: the scheduler has already decided.
 
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -22,10 +23,12 @@ use crate::session::{ManifestRun, interrupt, run_one};
 use runner_backend::cuda;
 use runner_cluster::scheduler::{Placement, Queue};
 use runner_cluster::{
-    Job, JobError, OUT_OF_MEMORY, Snapshot, SnapshotError, Submission, TIME_WAS_NEAR, TaskEvent, TaskLog, Work,
-    check_program, is_done, next_attempt, preflight, read_groups,
+    Job, JobError, MemoryKills, OUT_OF_MEMORY, Snapshot, SnapshotError, Submission, TIME_WAS_NEAR, TaskEvent, TaskLog,
+    Work, check_program, is_done, next_attempt, preflight, read_groups,
 };
 use runner_compile::Network;
+use runner_lang::format::plural_of;
+use runner_results::journal::JOURNAL_FILE;
 use runner_workers::{Interrupt, KILLED, Urgency};
 
 /// How long a task waits for files that its node does not see yet: shared file systems show them with a delay.
@@ -33,6 +36,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Interval for checking for such files.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Name of a journal that is put aside because cases failed for lack of memory.
+const WITHOUT_MEMORY: &str = "journal-without-memory.jsonl";
 
 /// Maximum delay between a worker and this process receiving the same signal.
 const SIGNAL_DELAY: Duration = Duration::from_secs(1);
@@ -53,6 +59,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         job: &job,
         log: TaskLog::new(&dir, args.submission, args.task),
         place: job.settings.scheduler.queue().map_or_else(Placement::of_host, Queue::place),
+        memory_kills: MemoryKills::since_now(),
     };
     for work in shards {
         job.refuse_links(&dir, *work).map_err(Failure::usage)?;
@@ -104,6 +111,18 @@ struct Task<'a> {
     job: &'a Job,
     log: TaskLog,
     place: Placement,
+    memory_kills: MemoryKills,
+}
+
+/// Puts results aside of which some failed because the system ended a process, such as a reference or a compiler.
+fn set_aside(attempt: &Path, kills: u64) -> Failure {
+    let journal = attempt.join(JOURNAL_FILE);
+    match fs::rename(&journal, attempt.join(WITHOUT_MEMORY)) {
+        Ok(()) => {
+            Failure::environment(format!("{} of the task ended by {KILLED}", plural_of(kills, "process", "processes")))
+        }
+        Err(error) => Failure::environment(format!("cannot rename {}: {error}", journal.display())),
+    }
 }
 
 struct Files {
@@ -177,9 +196,14 @@ impl Task<'_> {
         let attempt = next_attempt(&folder).map_err(|error| {
             Failure::environment(format!("cannot begin an attempt in {}: {error}", folder.display()))
         })?;
-        let options = RunOptions { out: Some(attempt), shard: Some(work.shard), portion: Some(portion), ..options };
+        let out = Some(attempt.clone());
+        let options = RunOptions { out, shard: Some(work.shard), portion: Some(portion), ..options };
         console.say(&format!("{}:", self.job.label(work)));
-        run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console).map(|_| ())
+        let ended = run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console)?;
+        match self.memory_kills.count() {
+            kills if kills > 0 && ended.exit == Exit::CaseFailed => Err(set_aside(&attempt, kills)),
+            _ => Ok(()),
+        }
     }
 
     fn search(

@@ -9,6 +9,7 @@ mod job;
 mod kept_programs;
 mod layers;
 mod log;
+mod memory_kills;
 mod pack;
 pub mod preflight;
 pub mod scheduler;
@@ -24,6 +25,7 @@ pub use job::{Experiment, Job, JobError, Work, collected, logs_folder, mark_coll
 pub use kept_programs::{check_program, keep_program, remove_unused_programs};
 pub use layers::{SETTINGS_FILE, SettingsError, project_code, read_layer, resolve};
 pub use log::{OUT_OF_MEMORY, TIME_WAS_NEAR, TaskEvent, TaskLog};
+pub use memory_kills::MemoryKills;
 pub use pack::pack;
 pub use settings::{SchedulerKind, Seconds, Settings};
 pub use shards::{Outdated, finished_journal, is_done, mark_outdated, next_attempt, settled_cases};
