@@ -227,8 +227,11 @@ pub struct CollectArgs {
     #[arg(long, value_name = "COMMAND", hide = true)]
     pub notify: Option<String>,
     /// Send the tasks that a limit of queued tasks has kept back, by the script with this hash.
-    #[arg(long, value_name = "HASH", hide = true)]
+    #[arg(long, value_name = "HASH", hide = true, requires = "own_script")]
     pub send_rest: Option<String>,
+    /// The script that runs this command, by which it is sent again.
+    #[arg(long, value_name = "FILE", hide = true, requires = "send_rest")]
+    pub own_script: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

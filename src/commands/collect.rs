@@ -26,7 +26,8 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     };
     let mut headline = Vec::new();
     let collected = collect(&args.job, &job, out, &mut headline, console);
-    let rest = args.send_rest.as_ref().map(|script| send_rest(&args.job, &job, script, console)).transpose();
+    let scripts = args.send_rest.as_deref().zip(args.own_script.as_deref());
+    let rest = scripts.map(|scripts| send_rest(&args.job, &job, scripts, console)).transpose();
     if matches!(rest, Ok(Some(true))) {
         return collected;
     }

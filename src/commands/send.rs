@@ -190,9 +190,9 @@ pub fn send(
     console.print(&format!("runner status {shown}\n"))
 }
 
-/// Submits the remaining tasks of the last submission, held back by a limit on queued tasks. Their script must have the
-/// hash `script`. Returns whether there were any.
-pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> Result<bool, Failure> {
+/// Sends tasks of the last submission that a limit on queued tasks has held back. Their script must have the hash
+/// `script`; the collecting job is sent again by its own script, `own`. Returns whether there were any.
+pub fn send_rest(dir: &Path, job: &Job, (script, own): (&str, &Path), console: &mut Console) -> Result<bool, Failure> {
     let Some(queue) = job.settings.scheduler.queue() else { return Ok(false) };
     let _lock = lock(dir, console)?;
     let mut submissions = Submission::all(dir, job).map_err(Failure::environment)?;
@@ -205,6 +205,7 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
     let until = from.saturating_add(room(job, 0)).min(submission.tasks.len());
     let parts = parts((dir, job, limits), &submission, from..until, limit(job).map_err(Failure::environment)?);
     let Scripts { arrays, collecting } = render(&parts, limits, Some(script)).map_err(Failure::usage)?;
+    let collecting = collecting.map(|collecting| resubmitted(collecting, own)).transpose()?;
     for array in &arrays {
         // Others may have write access there, and the script would run as this user.
         let text = regular::read(&array.path).map_err(Failure::environment)?;
@@ -223,8 +224,17 @@ pub fn send_rest(dir: &Path, job: &Job, script: &str, console: &mut Console) -> 
     Ok(true)
 }
 
-/// Submits the collecting job again if the last submission has none queued or running and its results are not
-/// collected.
+/// The submission of a collecting job by its own script, `own`: others may be able to write to the job's folder, and a
+/// script from there would run as this user.
+fn resubmitted(mut script: Script, own: &Path) -> Result<Script, Failure> {
+    let path = own.to_str().ok_or_else(|| Failure::usage(format!("{} is not UTF-8: rename it", own.display())))?;
+    for word in script.words.iter_mut().filter(|word| Path::new(word) == script.path) {
+        path.clone_into(word);
+    }
+    Ok(script)
+}
+
+/// Sends the collecting job again if the last submission has none waiting or running and its results are not collected.
 pub fn collect_again(
     (dir, job, limits): Place<'_>,
     submissions: &mut [Submission],

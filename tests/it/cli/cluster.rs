@@ -1247,3 +1247,110 @@ fn the_collecting_job_notifies_with_the_outcome() {
     let refused = runner(dir.path(), &[&words[..8], &["--name", "pbs", "--scheduler", "pbs"]].concat(), 2);
     assert!(refused.contains("--name") || refused.contains("notify: pbs does not support this setting"), "{refused}");
 }
+
+#[test]
+fn the_collecting_job_is_sent_again_by_the_script_that_runs() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    let records = ACCEPTS.replace("#!/bin/bash", "#!/bin/bash\necho \"$*\" >>\"$0.args\"");
+    write_program(&dir.path().join("slurm/sbatch"), &records);
+    fs::write(dir.path().join("cluster.toml"), "queue = 3").unwrap();
+    submit(dir.path(), manifest, &[], 0);
+    // Slurm runs a copy of its own. Meanwhile, another user of the job's folder replaces the script there.
+    let (own, shared) = (dir.path().join("slurm_script"), dir.path().join(JOB).join("collect-1.sh"));
+    fs::copy(&shared, &own).unwrap();
+    fs::write(&shared, "touch forged\n").unwrap();
+    let mut collecting = Command::new("bash");
+    let path = format!("{}:{}", dir.path().join("slurm").display(), std::env::var("PATH").unwrap());
+    collecting.arg(&own).current_dir(dir.path()).env("PATH", path).env("XDG_STATE_HOME", dir.path().join("state"));
+    let output = collecting.output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(said.contains("array 3: 3 tasks\njob 4: collects the results\n"), "{said}");
+    let arguments = fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
+    assert!(arguments.lines().last().unwrap().ends_with(&format!(" {}", own.display())), "{arguments}");
+}
+
+/// A control group with this much memory; `None` where this user or the kernel allows none.
+struct MemoryGroup(std::path::PathBuf);
+
+impl MemoryGroup {
+    fn new(bytes: u64) -> Option<Self> {
+        let name = format!("runner-test-{}", std::process::id());
+        for (folder, limit) in [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")] {
+            let group = Self(Path::new(folder).join(&name));
+            if fs::create_dir(&group.0).is_ok() && fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        None
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn cases_whose_reference_the_system_ends_for_its_memory_are_sent_again_with_more() {
+    let Some(group) = MemoryGroup::new(400 << 20).filter(|_| runner_process::programs::cxx().is_some()) else {
+        println!("skipped: no control group can be made, or there is no C++ compiler");
+        return;
+    };
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    let greedy = "#include <vector>\nstd::vector<double> twice(const std::vector<float> &input) {\n    std::vector<char> \
+                  much(1 << 30, 1);\n    std::vector<double> result;\n    for (float x : input) result.push_back(2.0 * x * \
+                  much[input.size()]);\n    return result;\n}\n";
+    // Another text than in the last test run, whose results are in the cache.
+    let greedy = format!("// {:?}\n{greedy}", std::time::SystemTime::now());
+    fs::write(dir.path().join("experiments/twice.cpp"), greedy).unwrap();
+    let text = MANIFEST.replace("expect = \"add(input, input)\"", "expect = { cpp = \"twice.cpp:twice\" }");
+    assert_ne!(text, MANIFEST);
+    fs::write(dir.path().join(manifest), text).unwrap();
+    let enter = format!("setup = ['[ \"$1\" != 1 ] || echo $$ >{}/cgroup.procs']", group.0.display());
+    fs::write(dir.path().join("cluster.toml"), format!("memory = \"400M\"\nmemory_factor = 4.0\n{enter}\n")).unwrap();
+    let words = ["submit", manifest, "--backend", "sim", "--set", "n=256", "--set", "block=64", "--name", "job"];
+    let words = [&words[..], &["--allow-host-code", "--out", "out"]].concat();
+    runner(dir.path(), &words, 0);
+    fs::write(dir.path().join("slurm/squeue.says"), "1_0|FAILED|n1|None\n").unwrap();
+    forget(dir.path());
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(said.contains("which the system does when memory runs out"), "{said}");
+    let said = runner(dir.path(), &words, 0);
+    assert!(said.contains("1 shard in 1 task"), "{said}");
+    let arguments = fs::read_to_string(dir.path().join("slurm/sbatch.args")).unwrap();
+    assert!(arguments.split('\0').any(|word| word == "--mem=1600M"), "{arguments}");
+    assert!(runner(dir.path(), &["collect", JOB, "--out", "out"], 0).contains("2 of 2 cases passed"));
+}
+
+#[test]
+fn a_task_that_is_cancelled_while_its_worker_fails_to_start_does_not_come_back() {
+    let (dir, manifest) = (project("experiments/scale.toml"), "experiments/scale.toml");
+    write_program(&dir.path().join("slurm/sbatch"), ACCEPTS);
+    submit(dir.path(), manifest, &[], 0);
+    let log = |task: u32| {
+        let path = dir.path().join(JOB).join(format!("tasks/1-{task}.jsonl"));
+        fs::read_to_string(path).unwrap_or_default()
+    };
+    // The worker needs more address space than that, and the task does not.
+    let started = |task: u32| {
+        let line = format!("ulimit -v 8000000; exec \"$0\" task {JOB} 1 {task}");
+        let path = format!("{}:{}", dir.path().join("slurm").display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("bash");
+        command.args(["-c", &line, env!("CARGO_BIN_EXE_runner")]).current_dir(dir.path()).env("PATH", path);
+        command.env("SLURM_ARRAY_JOB_ID", "1").env("SLURM_ARRAY_TASK_ID", task.to_string());
+        command.env("SLURMD_NODENAME", "n1").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    // Without a signal, the node is at fault.
+    assert_eq!(started(0).wait().unwrap().code(), Some(3));
+    assert!(log(0).contains("\"requeued\",\"excluded\":\"n1\""), "{}", log(0));
+    let mut cancelled = started(1);
+    let until = Instant::now() + Duration::from_mins(2);
+    while !log(1).contains("started") {
+        assert!(Instant::now() < until, "the task does not begin");
+        sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&cancelled), Signal::TERM).unwrap();
+    assert_eq!(cancelled.wait().unwrap().code(), Some(130));
+    assert!(log(1).contains("ended by the scheduler (SIGTERM)") && !log(1).contains("requeued"), "{}", log(1));
+}

@@ -89,8 +89,9 @@ impl Queue for Slurm {
     fn collecting(&self, part: &Part<'_>, rest: Option<&str>) -> Result<Script, ScriptError> {
         let (settings, own) = (&part.job.settings, &part.job.settings.collect);
         let out = part.job.out.as_deref().map(|out| Ok(format!("--out={}", quoted_path(out)?))).transpose()?;
-        let rest = rest.map(|hash| format!("--send-rest={hash}"));
-        // The command is only in the script: others may be able to write to the job's folder.
+        // Slurm runs its own copy of the script, which others cannot change.
+        let rest = rest.map(|hash| format!("--send-rest={hash} --own-script=\"$0\""));
+        // Only the script has the command: others may be able to write to the job's folder.
         let notify = settings.notify.as_deref().map(|line| Ok(format!("--notify={}", quoted(line)?))).transpose()?;
         let arguments: Vec<String> = out.into_iter().chain(rest).chain(notify).collect();
         let seconds = own.time.map_or(COLLECTING.min(part.longest.unwrap_or(COLLECTING)), |time| time.0);

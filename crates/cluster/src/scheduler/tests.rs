@@ -87,11 +87,11 @@ fn the_job_that_collects_has_settings_of_its_own() {
     let options_of = |script: &Script| options(script, "#SBATCH")[2..].join(" ");
     let script = collecting(&job, None);
     assert_eq!(options_of(&script), "--time=60 --partition=gpu --account=a");
-    assert!(script.text.ends_with("collect '/data/a job' --send-rest=abc\n"), "{}", script.text);
+    assert!(script.text.ends_with("collect '/data/a job' --send-rest=abc --own-script=\"$0\"\n"), "{}", script.text);
     assert!(script.words.contains(&"--comment=runner-x.1f.2.collect-100".to_owned()), "{:?}", script.words);
     assert_eq!(options_of(&collecting(&job, Some(600))), "--time=10 --partition=gpu --account=a");
     job.settings = toml::from_str("notify = 'mail -s done \"$USER\"'").unwrap();
-    let line = "collect '/data/a job' --send-rest=abc --notify='mail -s done \"$USER\"'\n";
+    let line = "collect '/data/a job' --send-rest=abc --own-script=\"$0\" --notify='mail -s done \"$USER\"'\n";
     assert!(collecting(&job, None).text.ends_with(line), "{}", collecting(&job, None).text);
     let own = "time = '5min'\npartition = 'cpu'\naccount = 'b'\nqos = 'q'\nmemory = '1G'\nextra = ['--x']";
     job.settings = toml::from_str(&format!("partition = 'gpu'\n[collect]\n{own}")).unwrap();
