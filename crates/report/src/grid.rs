@@ -8,7 +8,7 @@ use super::wording;
 use runner_results::analyse::{Basis, GroupSummary};
 use runner_types::{CaseRecord, Records, Regime, RegimeResult, Value};
 
-/// A grid of the times of one variant in one regime.
+/// Times of one variant in one regime, as a grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid<'a> {
     pub variant: &'a str,

@@ -20,7 +20,7 @@ const DIGITS_OF_STEP: i32 = 4;
 /// Power of ten of a percentage's last digit: hundredths.
 const FINEST_PERCENT: i32 = -2;
 
-/// The longer side of an interval, which need not be symmetric.
+/// Larger half-width of an interval, which need not be symmetric.
 pub fn half_width(estimate: &Estimate) -> f64 {
     (estimate.high - estimate.point).max(estimate.point - estimate.low)
 }

@@ -21,7 +21,7 @@ use runner_lang::format::{plural, plural_of};
 use runner_results::analyse::{self, Summary};
 use runner_types::{BackendKind, Records, WeakCheck};
 
-/// Minimum number of groups that are folded.
+/// Minimum number of groups at which they are folded.
 const FOLD_FROM: usize = 5;
 
 /// Maximum number of rows of an open table over all groups; longer ones are folded.
@@ -31,7 +31,7 @@ const MOST_OPEN_ROWS: usize = 30;
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     pub experiment: String,
-    /// Title, which also says that times are missing, if they are.
+    /// Title, which says what is missing if the report has no times.
     pub title: String,
     /// The manifest's question, in Markdown.
     pub question: Option<String>,

@@ -121,8 +121,8 @@ impl BarChart {
         base.filter(|base| self.bars.iter().all(|bar| is_near(bar, *base))).map_or(Origin::Zero, Origin::Baseline)
     }
 
-    /// Scale of the value axis: linear from zero, or logarithmic if the values span enough. If bars do not start at
-    /// zero, a linear axis covers only the values.
+    /// Scale of the value axis: linear from zero, or logarithmic if the values span more than a decade. If bars do not
+    /// start at zero, a linear axis covers only the values.
     fn scale(&self, origin: Origin, range: (f64, f64)) -> Scale {
         let least = self.bars.iter().map(|bar| bar.low).chain(self.reference).fold(f64::INFINITY, f64::min);
         let most = self.bars.iter().map(|bar| bar.high).chain(self.reference).fold(0.0, f64::max);
@@ -135,8 +135,8 @@ impl BarChart {
         Scale::new(ScaleKind::Linear, (least - margin, most + margin), range)
     }
 
-    /// Names as drawn. If one is too wide, all are shortened step by step: first by their common parts, then by the
-    /// axis names, which are stated once, then by their middle.
+    /// Names as drawn. If one is too wide, all are shortened in steps: common parts go first, then axis names (stated
+    /// once instead), then the middle of each name.
     fn names(&self) -> Names {
         let drawn = |name: &dyn Fn(&Bar) -> String| -> Vec<String> {
             self.bars.iter().map(|bar| marked(&name(bar), bar.is_baseline)).collect()
@@ -303,7 +303,7 @@ mod tests {
         assert!(end <= width / 2.0 && text_width(&name.text) <= width / 3.0 + 14.0, "{end} {width}");
     }
 
-    /// 100 is the baseline. From zero, 99 and 102 would have bars of nearly its length.
+    /// 100 is the baseline. Drawn from zero, the bars of 99 and 102 would be nearly as long.
     #[test]
     fn bars_that_differ_by_little_start_from_the_baseline_and_show_the_difference() {
         let near = |worst: f64| {
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(label, "time (µs), difference from the baseline");
         // The axis runs from -1.15 to 2.15, so 3.3 % are 440 units wide.
         let sizes = drawing.boxes.iter().map(|area| [&area.x, &area.width].map(|text| text.parse::<f64>().unwrap()));
-        // `base (baseline)` is the widest name, of 15 characters.
+        // `base (baseline)` is the widest name, with 15 characters.
         let zero = 15.0 * 7.2 + 20.0 + 440.0 * 1.15 / 3.3;
         let expected = [[zero, 0.0], [zero - 440.0 / 3.3, 440.0 / 3.3], [zero, 880.0 / 3.3]];
         for (found, expected) in sizes.zip(expected) {

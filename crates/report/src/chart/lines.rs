@@ -108,7 +108,7 @@ impl LineChart {
         said.join(" ")
     }
 
-    /// Ticks at the values themselves if they are few and far apart, otherwise at round ones.
+    /// Ticks at the values themselves if they are few and far apart, otherwise at round values.
     fn x_ticks(&self, x: Scale) -> Vec<f64> {
         const APART: f64 = 40.0;
         let values = self.xs();
@@ -140,7 +140,7 @@ impl LineChart {
         (Scale::new(kind, ends, (across.0 + 12.0, across.1 - 12.0)), Scale::of_values((low, high), down))
     }
 
-    /// Draws a label with a line sample for each line, near its end and in the order of the ends.
+    /// Labels each line near its end, with a line sample. Labels keep the order of the ends.
     fn draw_labels(&self, drawing: &mut Drawing, names: &[String], y: Scale, (right, down): (f64, (f64, f64))) {
         let ends: Vec<f64> = self.lines.iter().map(|l| l.points.last().map_or(down.1, |p| y.place(p.y))).collect();
         let places = spread_labels(&ends, STEP, down);

@@ -66,7 +66,7 @@ impl Scale {
         !matches!(self.kind, ScaleKind::Linear)
     }
 
-    /// Round values within the domain, roughly `most` at most.
+    /// Round tick values within the domain, at most about `most`.
     pub fn ticks(&self, most: usize) -> Vec<f64> {
         let (low, high) = self.domain;
         if self.kind == ScaleKind::Log10 && high - low <= FEW_DECADES {

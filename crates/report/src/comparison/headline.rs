@@ -116,7 +116,7 @@ fn verdict(comparison: &Comparison) -> String {
     format!("{mark} {}", named.join(", "))
 }
 
-/// Whether nothing is known to have changed in a report.
+/// Whether a report has no known change.
 pub fn is_unaffected(report: &ReportComparison) -> bool {
     report.changes.iter().all(|change| UNAFFECTED.contains(&change.kind))
         && !report.claims.iter().any(runner_results::analyse::compare::ClaimChange::fails)

@@ -8,7 +8,7 @@ const MOST_LINES: usize = 3;
 /// Minimum share of the total change that the listed lines must account for.
 const LEAST_SHARE: f64 = 0.75;
 
-/// Maximum number of lines whose texts are shown.
+/// Maximum number of changed lines to quote.
 const MOST_TEXTS: usize = 2;
 
 /// Maximum length of a quoted line, in characters.
@@ -40,7 +40,7 @@ pub fn place(change: &Change, counter: &CounterChange) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// Lines whose text changed, such as `reduce.cu:31 is "b" in place of "a"`, or their count.
+/// Lines whose text changed, such as `reduce.cu:31 is "b", was "a"`, or their count.
 pub fn texts(change: &Change) -> Option<String> {
     let changed: Vec<&LineChange> = change.lines.iter().filter(|line| line.is_other_text()).collect();
     if changed.len() > MOST_TEXTS {

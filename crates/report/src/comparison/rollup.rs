@@ -124,7 +124,7 @@ pub fn times<'a>(mut changes: impl Iterator<Item = &'a Change>) -> Option<String
     Some(range([words::plain_change(low), words::plain_change(high)]))
 }
 
-/// Range of the counter that changed most.
+/// Range of changes in the counter that changed most.
 fn counts(rows: &[Row<'_>]) -> Option<String> {
     if let [(_, only)] = rows
         && only.kind == Kind::Mixed

@@ -40,7 +40,7 @@ pub struct View {
     /// Claims of the new reports; `None` if they claim nothing.
     pub claims: Option<Claims>,
     pub sections: Vec<Section>,
-    /// A line on each report in which nothing is known to have changed, if there are several reports.
+    /// One line per report without known changes, if there are several reports.
     pub unaffected: Vec<String>,
     pub places: Vec<String>,
     pub method: Vec<String>,

@@ -48,7 +48,7 @@ pub fn draw(title: &str, series: &Series<'_>, commits: &[Commit]) -> Drawing {
     for (start, end) in series.levels() {
         let level = y.place(level(&series.points[start..end]) / unit.nanoseconds());
         let points = [start as f64 - 0.3, end as f64 - 0.7].map(|at| {
-            // With few points, their spacing is wide enough to leave the plot.
+            // With few points, the spacing is so wide that the ends would leave the plot.
             let at = x.place(at).clamp(LEFT, LEFT + WIDTH);
             format!("{},{}", f(at), f(level))
         });
