@@ -69,8 +69,8 @@ fn read(argument: &str, console: &mut Console) -> Result<Vec<Stored>, Failure> {
     Ok(found)
 }
 
-/// Stale reports of base and new, each checked against its own file tree. Base reports are skipped if they are the new
-/// side's own or come from a folder, since a folder is a copy without its own tree.
+/// Stale reports of base and new, each checked against its own file tree. Base reports are skipped if they equal the
+/// new ones, or come from a folder, which is a copy without a file tree of its own.
 fn stale_sides(args: &CompareArgs, [base, new]: [&[Stored]; 2], pairs: &[(usize, usize)]) -> [Vec<Staleness>; 2] {
     let is_other = |(b, n): &&(usize, usize)| base[*b].records != new[*n].records;
     let of_base = pairs.iter().filter(is_other).map(|(b, _)| &base[*b]);

@@ -1,6 +1,6 @@
 //! A GPU's clock and ceilings: read from the cache or, the first time for a device, driver and version, measured.
 //!
-//! A run goes on without anything that cannot be determined.
+//! Whatever cannot be determined is left out, and the run goes on.
 
 use sha2::{Digest as _, Sha256};
 

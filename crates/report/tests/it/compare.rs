@@ -179,7 +179,7 @@ fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
         ),
         "{page:.200}"
     );
-    // Of the kind that matters least some rows are left out, of the others none.
+    // Only rows of the least important kind are omitted.
     assert_eq!(page.matches("omitted (size limit)").count(), 1, "{page}");
     let after = page.split_once("= Same").unwrap().1;
     assert!(after.contains("omitted (size limit)"));
@@ -188,7 +188,7 @@ fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
     }
 }
 
-/// Requests for loads decide nothing, since sectors do; but nobody may read that no count changed.
+/// Load requests do not decide, since sectors do; but the output must not claim that no counter changed.
 #[test]
 fn a_count_that_fell_and_does_not_decide_is_named() {
     let counted = |requests: f64, sectors: f64| {
@@ -212,7 +212,8 @@ fn a_count_that_fell_and_does_not_decide_is_named() {
     assert!(decided.contains("Less work counted") && !decided.contains("No count"), "{decided}");
 }
 
-/// Every sample of the new report reads 60 ns more, whatever it is of: the clock does, and no kernel is slower.
+/// Every sample of the new report is 60 ns longer, whatever the kernel: the clock has an offset, and no kernel is
+/// slower.
 #[test]
 fn what_the_clock_of_a_run_reads_more_is_said_and_taken_out() {
     let base = base();
