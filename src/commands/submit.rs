@@ -169,10 +169,10 @@ fn refuse_other_version(
     match shards.iter().filter(is_open).count() {
         0 => Ok(()),
         open => Err(Failure::usage(format!(
-            "sources or inputs have changed since {} that still {} submitted: end them with `runner cancel {}` and \
-             submit again, or wait for them",
+            "sources or inputs have changed since {} still queued or running {} submitted: cancel them with `runner \
+             cancel {}` and submit again, or wait for them",
             plural(open as u64, "shard"),
-            if open == 1 { "waits or runs was" } else { "wait or run were" },
+            if open == 1 { "was" } else { "were" },
             dir.display()
         ))),
     }

@@ -162,8 +162,8 @@ fn one_more_load_per_thread_is_found_and_explained() {
     ran.expect(
         4,
         &[
-            "✗ 2 with more work counted (scale on Simulated H100, ",
-            "\n2 cases: 2 with more work counted.",
+            "✗ 2 with more work (scale on Simulated H100, ",
+            "\n2 cases: 2 with more work.",
             "source changed",
             "gld_requests 32 → 64",
         ],
@@ -177,7 +177,7 @@ fn one_more_load_per_thread_is_found_and_explained() {
     let requests = counters.iter().find(|counter| counter["name"] == "gld_requests").unwrap();
     assert_eq!((requests["base"].as_f64(), requests["new"].as_f64()), (Some(32.0), Some(64.0)));
     assert!(change["operations"].is_null(), "the run did not ask for them: {change}");
-    assert!(fs::read_to_string(repository.path("page.md")).unwrap().contains("2 with more work counted"));
+    assert!(fs::read_to_string(repository.path("page.md")).unwrap().contains("2 with more work"));
     let report = repository.path("target/reports/scale/simulated-h100-against-main/records.jsonl");
     let records = fs::read_to_string(report).unwrap();
     assert!(records.contains("\"plain@") && records.contains("\"wide@"), "{records}");
@@ -301,8 +301,8 @@ fn a_folder_takes_the_place_of_a_revision() {
     let (old, new) = (Repository::new(), Repository::new());
     new.write("kernels/load.cuh", LOADS_TWICE);
     let folder = old.dir.path().to_str().unwrap();
-    new.run(&["--against", folder]).expect(4, &["✗ 2 with more work counted"]);
-    old.run(&["--against", new.dir.path().to_str().unwrap()]).expect(0, &["✓ No regression, 2 with less work counted"]);
+    new.run(&["--against", folder]).expect(4, &["✗ 2 with more work"]);
+    old.run(&["--against", new.dir.path().to_str().unwrap()]).expect(0, &["✓ No regression, 2 with less work"]);
     fs::remove_file(old.path("experiments/scale.toml")).unwrap();
     new.run(&["--against", folder]).expect(2, &["there is no experiments/scale.toml in it"]);
 }
@@ -370,13 +370,13 @@ fn an_accepted_slowdown_is_shown_and_fails_nothing_until_the_base_has_it() {
     let repository = Repository::with(MANIFEST);
     repository.write("kernels/load.cuh", LOADS_TWICE);
     repository.write("experiments/scale.toml", &format!("{MANIFEST}{}", accept("100%")));
-    let said = ["without failing 2 with more work counted", "accepted up to +100 % (1a2b3c4: the second load checks)"];
+    let said = ["without failing 2 with more work", "accepted up to +100 % (1a2b3c4: the second load checks)"];
     repository.run(&["--against", "HEAD"]).expect(0, &said);
     repository.write("experiments/scale.toml", &format!("{MANIFEST}{}", accept("99%")));
-    repository.run(&["--against", "HEAD"]).expect(4, &["✗ 2 with more work counted ("]);
+    repository.run(&["--against", "HEAD"]).expect(4, &["✗ 2 with more work ("]);
     let known = Repository::with(&format!("{MANIFEST}{}", accept("100%")));
     known.write("kernels/load.cuh", LOADS_TWICE);
-    known.run(&["--against", "HEAD"]).expect(4, &["✗ 2 with more work counted ("]);
+    known.run(&["--against", "HEAD"]).expect(4, &["✗ 2 with more work ("]);
 }
 
 /// 1024 elements are 32 warps; their requests double.
@@ -396,7 +396,7 @@ fn a_claim_that_the_change_breaks_is_told_from_one_that_was_broken() {
     assert_eq!(changes, ["newly_broken", "still_broken", "held"]);
     assert_eq!((claims[0]["base"]["detail"].as_str(), claims[0]["new"]["detail"].as_str()), (Some("32"), Some("64")));
     let text = fs::read_to_string(repository.path("page.md")).unwrap();
-    assert!(text.starts_with("## ✗ 1 claim newly broken, 1 claim still broken, 2 with more work counted ("), "{text}");
+    assert!(text.starts_with("## ✗ 1 claim newly broken, 1 claim still broken, 2 with more work ("), "{text}");
     assert!(
         text.contains("- ✗ **newly broken**: `counter(\"gld_requests\", \"plain\") <= 32`: 64; base: 32\n"),
         "{text}"

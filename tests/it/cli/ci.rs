@@ -139,7 +139,7 @@ fn one_more_transaction_in_one_kernel_fails_the_job_and_is_explained() {
     );
     assert!(page.contains("gld_requests 32 → 64"), "{page}");
     let (worst, rest) = page.split_once("<summary><b>Unaffected: 1</b></summary>").expect("it is folded");
-    assert!(worst.contains("### ▲ More work counted: 2") && rest.contains("- other, Simulated H100: 2 same"), "{page}");
+    assert!(worst.contains("### ▲ More work: 2") && rest.contains("- other, Simulated H100: 2 same"), "{page}");
     assert_eq!(fs::read_to_string(changed.path("target/ci/number")).unwrap(), "7\n");
 }
 
@@ -160,7 +160,7 @@ fn a_job_without_a_finding_passes_and_one_with_a_wrong_result_fails_first() {
     assert_eq!(code, 1, "{page}");
     let first = "## ✗ 2 of 2 experiments changed: `other` wrong in 2 cases, `scale` 2 cases do more work (";
     assert!(page.starts_with(first), "{page}");
-    let [red, slower] = ["### ✗ Newly wrong: 2", "### ▲ More work counted: 2"].map(|title| page.find(title).unwrap());
+    let [red, slower] = ["### ✗ Newly wrong: 2", "### ▲ More work: 2"].map(|title| page.find(title).unwrap());
     assert!(red < slower, "{page}");
 }
 

@@ -228,10 +228,7 @@ fn one_extra_transaction_in_a_simulated_kernel_is_found_and_explained() {
     let output = compare(dir.path(), &["base", "new"]);
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(
-        said.starts_with("✗ 1 with more work counted (scale on Simulated H100, base → new)\nMore work counted: "),
-        "{said}"
-    );
+    assert!(said.starts_with("✗ 1 with more work (scale on Simulated H100, base → new)\nMore work: "), "{said}");
     // 128 warps read 4 sectors each; one of them reads one more.
     assert!(said.contains("source changed") && said.contains("gld_sectors 512 → 513"), "{said}");
     let json = compare(dir.path(), &["base", "new", "--format", "json"]);

@@ -354,7 +354,7 @@ fn two_red_experiments_of_26() {
             "## ✗ 2 of 26 experiments changed: `unrolling` wrong in 2 cases",
             "`reduce` 3 cases do more work (barriers +87.5 %, reduce.cu:16)",
             "\n### ✗ Newly wrong: 2\n",
-            "\n### ▲ More work counted: 3\n",
+            "\n### ▲ More work: 3\n",
             "Unaffected: 24",
             "- other01, ",
             "- other24, ",
@@ -454,7 +454,7 @@ fn a_report_of_a_gpu_that_was_not_measured_again() {
     let page = page.replace(&id("HEAD^1"), "1111111").replace(&id("HEAD"), "2222222");
     snapshot::assert_is(&page, &golden("report_stale"));
     let facts = [
-        "## ✓ No regression, 3 with less work counted (",
+        "## ✓ No regression, 3 with less work (",
         "\n### `committed reports`: ? Stale: not measured again\n",
         "Stale: measured before kernels/sum.cu changed: sum on NVIDIA H100 80GB HBM3 (3 of 3 cases: tree, two, four).",
     ];

@@ -24,11 +24,11 @@ pub const fn heading(kind: Kind) -> &'static str {
     match kind {
         Kind::NewlyWrong => "Newly wrong",
         Kind::Slower => "Slower",
-        Kind::MoreWork => "More work counted",
+        Kind::MoreWork => "More work",
         Kind::Incomparable => "Incomparable",
         Kind::NewlyUnstable => "Newly unstable",
         Kind::Faster => "Faster",
-        Kind::LessWork => "Less work counted",
+        Kind::LessWork => "Less work",
         Kind::Fixed => "Fixed",
         Kind::Gone => "Gone",
         Kind::New => "New",
