@@ -5,6 +5,8 @@
 //! the same buffers, and their outputs are compared with the first kernel's.
 
 mod argument;
+mod layout;
+mod parameter;
 mod record;
 mod sizes;
 mod text;
@@ -13,7 +15,8 @@ mod triton;
 pub use sizes::fitting;
 pub use triton::TritonKernel;
 
-use argument::{DraftParameter, What, Wish, places};
+use argument::{Wish, places};
+use parameter::{DraftParameter, What};
 use sizes::{Given, Size, Sizes, sizes};
 
 use super::validate::may_name_buffer;

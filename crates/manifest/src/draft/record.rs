@@ -1,7 +1,7 @@
-//! Structs in drafts. A struct passed by value gets a value for each field; a buffer of structs becomes a buffer of
-//! numbers.
+//! Structs passed by value in drafts: a value for each field.
 
-use super::argument::{DraftParameter, FLOATS, Fill, Role, What};
+use super::layout::elements;
+use super::parameter::{DraftParameter, FLOATS, Fill, RecordField, Role, What};
 use super::sizes::SMALL;
 use super::sizes::is_size;
 use crate::element::{components, element, is_vector};
@@ -14,55 +14,6 @@ const SIZES: [i64; 4] = [61, 53, 47, 43];
 
 /// Names of vector components.
 const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
-
-/// A field of a struct that is passed by value.
-#[derive(Debug, Clone)]
-pub struct RecordField {
-    pub name: String,
-    pub value: DraftParameter,
-    /// Array length, if it is an array.
-    pub count: Option<i128>,
-}
-
-/// Element type of a buffer that holds structs with these fields, and number of elements per struct. `None` if unknown,
-/// or if the structs contain pointers.
-pub fn elements(fields: &[Field]) -> Option<(ElementType, i128)> {
-    let mut kinds = Vec::new();
-    let (bytes, _) = layout(fields, &mut kinds)?;
-    let first = *kinds.first()?;
-    let size = |element: ElementType| i128::try_from(element.size()).unwrap_or(1);
-    let is_uniform = kinds.iter().all(|kind| *kind == first) && bytes % size(first) == 0;
-    let element = match bytes % 4 {
-        _ if is_uniform => first,
-        // Small integers are harmless even if they are read as floats.
-        0 => ElementType::U32,
-        _ => ElementType::U8,
-    };
-    Some((element, bytes / size(element)))
-}
-
-/// Size and alignment of a struct. Appends the element types of its fields to `kinds`.
-fn layout(fields: &[Field], kinds: &mut Vec<ElementType>) -> Option<(i128, i128)> {
-    let (mut bytes, mut widest) = (0_i128, 1);
-    for field in fields {
-        let (size, align) = match element(&field.base) {
-            _ if field.pointers > 0 => return None,
-            Some(element) => {
-                kinds.push(element);
-                let (size, count) = (i128::try_from(element.size()).ok()?, components(&field.base));
-                // Three-component vectors have the alignment of one component.
-                (size * count, if count == 3 { size } else { (size * count).min(16) })
-            }
-            None if !field.fields.is_empty() => layout(&field.fields, kinds)?,
-            None => return None,
-        };
-        let count = field.count.unwrap_or(1);
-        let begin = (bytes + align - 1) / align * align;
-        bytes = begin.checked_add(size.checked_mul(count).filter(|whole| (1..1 << 20).contains(whole))?)?;
-        widest = widest.max(align);
-    }
-    Some(((bytes + widest - 1) / widest * widest, widest))
-}
 
 /// Integer fields of by-value struct parameters, named as in the kernel's body: `p.width`.
 pub fn integers(parameters: &[Parameter]) -> Vec<(String, i64)> {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Wanted;
-use super::record;
+use super::layout;
 use crate::element::{components, is_vector};
 use crate::validate::may_name_buffer;
 use runner_cuda_source::expression::{Expression, Interval, ceil_div};
@@ -495,7 +495,7 @@ impl Plan<'_> {
                 let Some(position) = self.position(kernel, name) else { continue };
                 let parameter = &self.kernels[kernel].signature.parameters[position];
                 let base = self.base(kernel, &parameter.base);
-                let count = record::elements(&parameter.fields).map_or_else(|| components(&base), |(_, count)| count);
+                let count = layout::elements(&parameter.fields).map_or_else(|| components(&base), |(_, count)| count);
                 lens.entry(position).or_default().push((extent.known * count, extent.is_open));
             }
             self.shared(kernel, &reach, sides, &mut shape);

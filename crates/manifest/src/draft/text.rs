@@ -4,8 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::argument::{DraftParameter, Fill, What};
-use super::record::RecordField;
+use super::parameter::{DraftParameter, Fill, RecordField, What};
 use super::{Draft, Variant};
 
 impl Draft {

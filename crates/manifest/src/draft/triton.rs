@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::super::validate::may_name_buffer;
-use super::argument::Role;
+use super::parameter::Role;
 use runner_cuda_source::ptx::{self, Entry};
 use runner_cuda_source::source::is_name;
 
