@@ -202,7 +202,7 @@ fn is_scope(head: &[&str]) -> bool {
     match head {
         ["extern", language] => language.starts_with('"'),
         [.., "namespace"] => true,
-        _ => head.iter().any(|word| *word == "namespace") && !head.contains(&"="),
+        _ => head.contains(&"namespace") && !head.contains(&"="),
     }
 }
 

@@ -275,7 +275,9 @@ mod tests {
     fn expanded(functions: &str, macros: &[(&str, bool)], body: &str) -> String {
         let mut known = Functions::default();
         known.add(&tokens(functions));
-        macros.iter().for_each(|(text, is_call)| known.add_macro(&tokens(text), *is_call));
+        for (text, is_call) in macros {
+            known.add_macro(&tokens(text), *is_call);
+        }
         known.expand(&tokens(body)).join(" ")
     }
 

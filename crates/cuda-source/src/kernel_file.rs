@@ -44,7 +44,9 @@ impl KernelFile {
         let mut macros = Macros::default();
         let name = |define: &String| define.split('=').next().unwrap_or_default().to_owned();
         macros.given.extend(defines.iter().map(name));
-        files.iter().for_each(|(_, text)| macros.add(text));
+        for (_, text) in &files {
+            macros.add(text);
+        }
         let texts: Vec<Text> = files
             .iter()
             .map(|(own, text)| {
@@ -84,7 +86,9 @@ impl KernelFile {
             context.types.add(words, &macros, &constants);
             context.functions.add(words);
         }
-        definitions.iter().for_each(|(words, is_call)| context.functions.add_macro(words, *is_call));
+        for (words, is_call) in &definitions {
+            context.functions.add_macro(words, *is_call);
+        }
         let named = context.types.replaced(&plain);
         let named: Vec<&str> = named.iter().map(String::as_str).collect();
         let host = HostCode::read(&named, &directives, main);
@@ -113,7 +117,9 @@ mod tests {
 
     fn read(files: &[(&str, &str)], defines: &[&str]) -> KernelFile {
         let dir = tempfile::tempdir().unwrap();
-        files.iter().for_each(|(name, text)| std::fs::write(dir.path().join(name), text).unwrap());
+        for (name, text) in files {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
         let defines: Vec<String> = defines.iter().map(|define| (*define).to_owned()).collect();
         KernelFile::read(&dir.path().join("a.cu"), &[], &defines).unwrap()
     }

@@ -160,7 +160,9 @@ fn signature(tokens: &[&str], at: usize, own: bool, context: &Context) -> Option
         parameters.filter(|parameter| parameter.base != "void" || parameter.pointers > 0).collect();
     let template = template(&tokens[begin..at]);
     let types: Vec<&str> = template.iter().map(|parameter| parameter.name.as_str()).collect();
-    parameters.iter_mut().for_each(|parameter| context.types.resolve(parameter, &types));
+    for parameter in &mut parameters {
+        context.types.resolve(parameter, &types);
+    }
     let names: Vec<&str> = parameters.iter().filter_map(|parameter| parameter.name.as_deref()).collect();
     Some(Signature {
         name: tokens[name].to_owned(),

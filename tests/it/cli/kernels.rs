@@ -115,7 +115,8 @@ fn a_kernel_of_half_as_many_threads_has_a_grid_of_its_own() {
 #[test]
 fn all_mistakes_are_named_at_once_with_what_to_do() {
     let folder = folder();
-    let words = ["scale.cu", "-k", "old<4>", "-k", "new", "--arg", "m=1", "--grid", "1", "--grid", "2", "--grid", "3"];
+    let words =
+        ["scale.cu", "-k", "old<4>", "-k", "strided", "--arg", "m=1", "--grid", "1", "--grid", "2", "--grid", "3"];
     expect(
         &folder,
         &[&TRY[..], &words].concat(),
