@@ -44,11 +44,7 @@ pub fn place(change: &Change, counter: &CounterChange) -> Option<String> {
 pub fn texts(change: &Change) -> Option<String> {
     let changed: Vec<&LineChange> = change.lines.iter().filter(|line| line.is_other_text()).collect();
     if changed.len() > MOST_TEXTS {
-        return Some(format!(
-            "{} changed, the first is {}",
-            plural(changed.len() as u64, "executed line"),
-            name(changed[0])
-        ));
+        return Some(format!("{}, the first at {}", plural(changed.len() as u64, "changed line"), name(changed[0])));
     }
     let one = |line: &&LineChange| match (&line.base, &line.new) {
         (Some(base), Some(new)) => {
@@ -57,7 +53,7 @@ pub fn texts(change: &Change) -> Option<String> {
         }
         (None, Some(new)) => format!("{} is new: \"{}\"", name(line), cut(&new.text)),
         (base, None) => {
-            format!("\"{}\" is gone, was {}", cut(base.as_ref().map_or("", |base| &base.text)), name(line))
+            format!("\"{}\" is gone (was at {})", cut(base.as_ref().map_or("", |base| &base.text)), name(line))
         }
     };
     (!changed.is_empty()).then(|| changed.iter().map(one).collect::<Vec<_>>().join("; "))
@@ -136,10 +132,10 @@ mod tests {
         let expected = "k.cu:4 is \"…lockIdx.x], 2);\", was \"…lockIdx.x], 1);\"";
         assert_eq!(texts(&one).as_deref(), Some(expected));
         let ends = change(vec![(None, Some(line(7, "new();", 1.0))), (Some(line(9, "old();", 1.0)), None)]);
-        assert_eq!(texts(&ends).as_deref(), Some("k.cu:7 is new: \"new();\"; \"old();\" is gone, was k.cu:9"));
+        assert_eq!(texts(&ends).as_deref(), Some("k.cu:7 is new: \"new();\"; \"old();\" is gone (was at k.cu:9)"));
         let other = |number| (Some(line(number, "a", 1.0)), Some(line(number, "b", 1.0)));
         let many = change((1..=3).map(other).collect());
-        assert_eq!(texts(&many).as_deref(), Some("3 executed lines changed, the first is k.cu:1"));
+        assert_eq!(texts(&many).as_deref(), Some("3 changed lines, the first at k.cu:1"));
         assert_eq!(texts(&change(vec![(Some(line(1, "a", 1.0)), Some(line(2, "a", 3.0)))])), None);
     }
 }
