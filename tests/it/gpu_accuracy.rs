@@ -149,6 +149,7 @@ fn label(work: Work) -> String {
 
 /// Not a test by itself: one process of either side.
 #[test]
+#[ignore = "one of the processes of the test below"]
 fn one_side() {
     let side = std::env::var(SIDE).unwrap_or_default();
     let mut bench = match side.as_str() {
@@ -165,6 +166,7 @@ fn one_side() {
 
 /// Not a test by itself: the process that a profiler watches. Each kernel runs once before it is profiled.
 #[test]
+#[ignore = "the process that a profiler watches"]
 fn under_a_profiler() {
     if std::env::var_os(SIDE).is_none_or(|side| side != "profiled") {
         return;
@@ -189,7 +191,7 @@ struct Seen {
 /// Runs a process of this side; one result per kernel.
 fn process(side: &str) -> Vec<Seen> {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "gpu_accuracy::one_side", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "gpu_accuracy::one_side", "--ignored", "--nocapture", "--test-threads=1"])
         .env(SIDE, side)
         .output()
         .unwrap();

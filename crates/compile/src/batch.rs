@@ -362,7 +362,7 @@ impl Batch<'_> {
         let identity =
             &Identity { options: UnitOptions { stable: options, ..identity.options.clone() }, ..identity.clone() };
         let unit = CompileUnit { compiler: KernelCompiler::Nvcc, ..unit.clone() };
-        let note = format!("compiled by {}, since NVRTC refuses it: {}", nvcc.name(), refusal.summary);
+        let note = format!("compiled by {}, since NVRTC rejects it: {}", nvcc.name(), refusal.summary);
         let refused = match self.compile_with(&installed, &unit, identity, &note) {
             Err(refused) if !self.options.stop.load(Ordering::Relaxed) => refused,
             result => return result,

@@ -304,7 +304,7 @@ fn a_folder_takes_the_place_of_a_revision() {
     new.run(&["--against", folder]).expect(4, &["✗ 2 with more work"]);
     old.run(&["--against", new.dir.path().to_str().unwrap()]).expect(0, &["✓ No regression, 2 with less work"]);
     fs::remove_file(old.path("experiments/scale.toml")).unwrap();
-    new.run(&["--against", folder]).expect(2, &["there is no experiments/scale.toml in it"]);
+    new.run(&["--against", folder]).expect(2, &["it has no experiments/scale.toml"]);
 }
 
 #[test]

@@ -562,7 +562,7 @@ fn a_user_who_may_not_write_to_a_job_looks_at_it_and_collects() {
         fs::write(folder.join(file).join("x"), "").unwrap();
     }
     let said = runner(dir.path(), &["collect", JOB, "--out", "mine"], 1);
-    assert!(said.contains("warning: the job is not marked as collected"), "{said}");
+    assert!(said.contains("warning: could not mark the job as collected"), "{said}");
     assert!(said.contains("5 done") && dir.path().join("mine/report.md").exists(), "{said}");
     let calls = || fs::read_to_string(dir.path().join("slurm/squeue.calls")).unwrap().lines().count();
     let before = calls();

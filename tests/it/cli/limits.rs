@@ -244,7 +244,7 @@ fn the_time_limit_of_compilers_can_be_set() {
         command.env("RUNNER_COMPILE_LIMIT", limit).output().unwrap()
     };
     let killed = run("1500ms");
-    let message = "the compiler was killed: it ran past its limit of 1.5 s; RUNNER_COMPILE_LIMIT sets another";
+    let message = "the compiler was killed: it ran past its limit of 1.5 s; set RUNNER_COMPILE_LIMIT to a longer one";
     assert_eq!(killed.status.code(), Some(1));
     assert!(said(&killed).contains(message), "{}", said(&killed));
     for wrong in ["", "0s", "10", "-1s", "9999999y"] {

@@ -117,7 +117,7 @@ fn the_page_names_causes_and_what_has_none() {
     assert_eq!(line("| `second` |"), "| `second` | ≠ 0.500× |");
     assert!(page.contains("ptxas merges \\| loads"), "{page}");
     assert!(page.contains("**unexplained**"), "{page}");
-    assert!(page.contains("2 cases are counted by hardware only"), "{page}");
+    assert!(page.contains("2 cases are only counted by hardware"), "{page}");
 }
 
 /// Text of a file of the report.
