@@ -95,7 +95,7 @@ fn numbers_and_strings_are_read_as_the_manual_says() {
     let refused = [
         ("9223372036854775808", 0..19, "does not fit in a signed 64-bit integer"),
         ("n + 0xffffffffffffffff", 4..22, "does not fit in a signed 64-bit integer"),
-        ("1e400", 0..5, "does not fit into a float"),
+        ("1e400", 0..5, "does not fit in a 64-bit float"),
         ("2n", 0..2, "is not a number"),
         ("1 + 0x", 4..6, "is not a number"),
         ("0b12", 0..4, "is not a number"),
@@ -237,7 +237,7 @@ fn what_is_not_an_expression_is_refused_with_a_hint() {
         ("n === 4", "compare with `==`"),
         ("n !== 4", "compare with `!=`"),
         ("n // 2", "truncates towards zero"),
-        ("n--1", "blank"),
+        ("n--1", "a space"),
         ("on and on", "`&&`"),
         ("n not in [1]", "`!in`"),
         ("on ? 1 : 2", "select"),
