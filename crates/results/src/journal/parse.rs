@@ -66,9 +66,9 @@ pub(super) fn check(version: u32, line: &[u8]) -> Result<(), Fault> {
         (Ok(()), other) => Err(Fault::Version(other)),
         (Err(bad), JOURNAL_VERSION) => Err(Fault::Damage(bad.to_string())),
         // A flipped bit in the version is damage too.
-        (Err(bad), other) => {
-            Err(Fault::Damage(format!("its version is {other}, this runner reads version {JOURNAL_VERSION}; {bad}")))
-        }
+        (Err(bad), other) => Err(Fault::Damage(format!(
+            "its version is {other}, but this runner reads version {JOURNAL_VERSION}; {bad}"
+        ))),
     }
 }
 

@@ -212,7 +212,7 @@ fn a_journal_of_a_newer_version_is_refused_even_in_its_last_line() {
     let line = "{\"v\":3,\"t\":\"2026-01-01T00:00:00Z\",\"happening\":true,\"sum\":\"SUM\"}\n";
     fs::write(&path, line.replace("SUM", "2be6573c")).unwrap();
     let error = journal::read(&path).unwrap_err().to_string();
-    assert!(error.contains("journal.jsonl:1: version 3 is not 2"), "{error}");
+    assert!(error.contains("journal.jsonl:1: version 3, but this runner reads version 2: "), "{error}");
 }
 
 #[test]
@@ -414,7 +414,10 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     assert!(refused(headless).contains("does not begin with a header"));
     let cut = refused(&text[..text.len() - 20]);
     assert!(cut.contains("records.jsonl:4: ") && cut.contains("runner report --from-journal"), "{cut}");
-    assert!(refused(&text.replacen("\"version\":4", "\"version\":7", 1)).contains("version 7 is not 4"));
+    assert!(
+        refused(&text.replacen("\"version\":4", "\"version\":7", 1))
+            .contains("version 7, but this runner reads version 4: ")
+    );
     // Changes a digit of a number in a case's line.
     let flipped = refused(&text.replacen("\"ordinal\":0", "\"ordinal\":7", 1));
     assert!(flipped.contains("records.jsonl:2: checksum mismatch: "), "{flipped}");
