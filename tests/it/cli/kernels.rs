@@ -122,7 +122,7 @@ fn all_mistakes_are_named_at_once_with_what_to_do() {
         &[&TRY[..], &words].concat(),
         2,
         &[
-            "error: scale.cu: `old` is not a template: name it without <…>",
+            "error: scale.cu: `old` is not a template: remove <…>",
             "error: --arg m=1: no kernel has a parameter `m`",
         ],
     );
