@@ -111,7 +111,9 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
     let Scripts { mut arrays, collecting } =
         render(&parts, limits, (sent < submission.tasks.len()).then_some("HASH")).map_err(Failure::usage)?;
     if let Some(queue) = job.settings.scheduler.queue().filter(|_| !after.is_empty()) {
-        arrays.iter_mut().for_each(|script| queue.start_after(script, &after));
+        for script in &mut arrays {
+            queue.start_after(script, &after);
+        }
     }
     if let Some(mut script) = if job.searches { arrays.pop() } else { collecting } {
         if let Some(queue) = job.settings.scheduler.queue() {
