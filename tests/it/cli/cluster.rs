@@ -573,7 +573,7 @@ fn a_user_who_may_not_write_to_a_job_looks_at_it_and_collects() {
     assert_eq!(lines.filter(|line| line.starts_with("job job: 8 shards")).take(2).count(), 2);
     kill_process(Pid::from_child(&watch), Signal::KILL).unwrap();
     let warned = String::from_utf8(watch.wait_with_output().unwrap().stderr).unwrap();
-    assert_eq!((calls() - before, warned.matches("is not kept").count()), (1, 1), "{warned}");
+    assert_eq!((calls() - before, warned.matches("could not save").count()), (1, 1), "{warned}");
 }
 
 #[test]
