@@ -121,10 +121,7 @@ fn all_mistakes_are_named_at_once_with_what_to_do() {
         &folder,
         &[&TRY[..], &words].concat(),
         2,
-        &[
-            "error: scale.cu: `old` is not a template: remove <…>",
-            "error: --arg m=1: no kernel has a parameter `m`",
-        ],
+        &["error: scale.cu: `old` is not a template: remove <…>", "error: --arg m=1: no kernel has a parameter `m`"],
     );
     expect(&folder, &["try", "scale.cu", "-k", "ol"], 2, &["scale.cu has no kernel `ol`; did you mean `old`?"]);
     expect(&folder, &["try", "missing.cu"], 2, &["cannot read missing.cu"]);

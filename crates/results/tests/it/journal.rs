@@ -483,7 +483,7 @@ fn a_line_of_records_that_was_changed_with_its_checksum_does_not_fit_the_last_li
 }
 
 /// Maximum size in bytes of a record with one launch.
-const MOST_BYTES: usize = 1024;
+const MOST_BYTES: usize = 1000;
 
 #[test]
 fn no_committed_record_of_one_launch_is_longer_than_it_may_be() {

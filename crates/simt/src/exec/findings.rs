@@ -144,19 +144,19 @@ pub fn cure(launch: &LaunchState<'_>, hazard: &Hazard) -> String {
         Fault::Warp => "`__syncwarp()`",
         _ => "`__syncthreads()`",
     };
-    format!("{barrier} before {before} would order them; {SILENCE}")
+    format!("{barrier} before {before} orders them; {SILENCE}")
 }
 
 /// Returns advice for fixing a race between blocks of a cluster.
 pub fn cure_of_cluster(before: &str) -> String {
-    format!("`cluster.sync()` before {before} would order them; {SILENCE}")
+    format!("`cluster.sync()` before {before} orders them; {SILENCE}")
 }
 
 fn cure_of_blocks(launch: &LaunchState<'_>, conflict: &BlockConflict) -> String {
     let (now, then) = (place(launch, conflict.here.line), place(launch, conflict.there.line));
     let release = "`__threadfence()`, then `__syncthreads()` if another thread of the block announces it,";
     format!(
-        "{release} between {then} and the counter or flag on which block {} waits before {now} would order them; \
+        "{release} between {then} and the counter or flag on which block {} waits before {now} orders them; \
          {SILENCE}",
         named(block(launch, conflict.here.block))
     )
