@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::templates;
 use runner_experiment::{Axis, Manifest};
 use runner_lang::diagnostics::{Diagnostic, Diagnostics};
+use runner_lang::format::visible_json;
 
 /// Version of the lines, raised when a reader of the old lines would misread the new ones.
 const VERSION: u32 = 1;
@@ -24,7 +25,7 @@ pub fn run(args: &CheckArgs, console: &mut Console) -> Result<Exit, Failure> {
         }
         if args.json {
             let line = serde_json::to_string(&Line::new(path, &checked)).map_err(Failure::environment)?;
-            console.print(&(line + "\n"))?;
+            console.print(&(visible_json(&line).into_owned() + "\n"))?;
             continue;
         }
         match &checked {

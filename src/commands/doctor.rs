@@ -22,7 +22,7 @@ use runner_backend::{DriverVersion, cuda};
 use runner_compile::{
     Cache, Clang, CompileOptions, Nvcc, Requirement, Target, Toolkit, ToolkitError, compile_all, fetch,
 };
-use runner_lang::format::bytes;
+use runner_lang::format::{bytes, visible_json};
 use runner_process::programs::{self, Programs};
 use runner_process::sandbox;
 use runner_report::Screen;
@@ -41,7 +41,7 @@ const VERSION: u32 = 1;
 
 /// Output of `--json`.
 #[derive(Debug, Serialize)]
-struct Findings<'a> {
+struct Output<'a> {
     version: u32,
     /// Whether a run is possible, on a GPU or on the simulator.
     ok: bool,
@@ -168,8 +168,9 @@ fn exit(findings: &[Finding]) -> Exit {
 }
 
 fn json(findings: &[Finding], exit: Exit) -> Result<String, Failure> {
-    let found = Findings { version: VERSION, ok: exit == Exit::Success, findings };
-    serde_json::to_string_pretty(&found).map(|text| text + "\n").map_err(Failure::environment)
+    let found = Output { version: VERSION, ok: exit == Exit::Success, findings };
+    let text = serde_json::to_string_pretty(&found).map_err(Failure::environment)?;
+    Ok(visible_json(&text).into_owned() + "\n")
 }
 
 fn render(findings: &[Finding], screen: Screen) -> String {
