@@ -20,7 +20,7 @@ use runner_results::analyse;
 use runner_results::analyse::ClaimState;
 use runner_results::journal;
 use runner_results::journal::{Contents, FolderLock, Spent};
-use runner_types::{CaseRecord, Event, Records};
+use runner_types::{CaseRecord, Event, Outcome, Records};
 use runner_workers::RunEnd;
 
 /// A finished run whose report is not written yet.
@@ -163,8 +163,15 @@ fn alone(records: &Records) -> Option<String> {
     let (first, rest) = records.cases.split_first()?;
     let name = &first.case.key.variant;
     let is_alone = rest.iter().all(|record| record.case.key.variant == *name);
-    is_alone.then(|| {
-        format!("`{name}` ran without a fault; name a second kernel to compare it with, as in -k {name} -k OTHER.")
+    let invalid = records.cases.iter().find_map(|record| match &record.outcome {
+        Outcome::Invalid { limit } => Some(limit),
+        _ => None,
+    });
+    is_alone.then(|| match invalid {
+        Some(limit) => format!("`{name}` did not run: {limit}; choose others with --block, --grid or --n."),
+        None => {
+            format!("`{name}` ran without a fault; name a second kernel to compare it with, as in -k {name} -k OTHER.")
+        }
     })
 }
 
