@@ -58,6 +58,13 @@ impl<'a> Fault<'a> {
     }
 }
 
+/// How an attempt ended.
+enum End {
+    Passed,
+    /// With this message.
+    Trapped(String),
+}
+
 /// What is tried for a buffer.
 #[derive(Debug)]
 struct Buffer {
@@ -142,8 +149,8 @@ impl Remedy<'_> {
                 Fault::SharedMemory { is_absent: false } => found.integer = Some(integers.next()?),
             }
             match self.outcome(&found, &name, console)? {
-                None => return Some(format!("With {} it runs without a fault.", found.shown())),
-                Some(next) => message = next,
+                End::Passed => return Some(format!("With {} it runs without a fault.", found.shown())),
+                End::Trapped(next) => message = next,
             }
         }
         None
@@ -156,8 +163,8 @@ impl Remedy<'_> {
         (!is_given).then(|| found.buffers.entry(parameter.to_owned()).or_default())
     }
 
-    /// How the first kernel ends with these options; `Some(None)` without a fault.
-    fn outcome(&self, found: &Options, name: &str, console: &mut Console) -> Option<Option<String>> {
+    /// How the first kernel ends with these options; `None` if that is neither way.
+    fn outcome(&self, found: &Options, name: &str, console: &mut Console) -> Option<End> {
         let mut args = self.args.clone();
         if let Some(bytes) = &found.shared {
             args.kernels.shared = vec![bytes.clone()];
@@ -169,7 +176,7 @@ impl Remedy<'_> {
         run_one(ManifestRun { manifest: &manifest, options: &options }, self.interrupt, console).ok()?;
         let records = journal::read_records(&folder.path().join(journal::RECORDS_FILE)).ok()?;
         let is_done = records.cases.iter().all(|case| !case.outcome.is_failure());
-        if is_done { Some(None) } else { fault_of(&records.cases, name).map(Some) }
+        if is_done { Some(End::Passed) } else { fault_of(&records.cases, name).map(End::Trapped) }
     }
 }
 
