@@ -49,7 +49,7 @@ fn notify(line: &str, job: &Job, headline: &[String], outcome: &Result<Exit, Fai
         Ok(exit) => (*exit, None),
         Err(failure) => (failure.exit, Some(failure.message.as_str())),
     };
-    let text: String = headline.iter().map(String::as_str).chain(failure).map(|line| format!("{line}\n")).collect();
+    let text: String = headline.iter().map(String::as_str).chain(failure).flat_map(|line| [line, "\n"]).collect();
     let started = Process::new("/bin/sh")
         .args(["-c", line])
         .env("RUNNER_JOB", &job.name)

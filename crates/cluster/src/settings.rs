@@ -76,7 +76,8 @@ pub struct Settings {
     pub collect: CollectSettings,
 }
 
-/// Settings of the job that collects the results. Partition, account and QoS default to the tasks' settings.
+/// Settings of the job that collects the results. The partition, the account and the quality of service default to
+/// those of the tasks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CollectSettings {

@@ -440,7 +440,7 @@ impl Batch<'_> {
         let Some(plain) = plain else { return self.compile_plain(unit, identity) };
         match self.compile_plain(&plain.unit, &plain.identity) {
             Ok((code, compiled)) => Ok((code, plain.restore_log(compiled))),
-            Err(failure) => Err(plain.restore(failure)),
+            Err(failure) => Err(plain.restore(&failure)),
         }
     }
 

@@ -41,7 +41,7 @@ impl PlainPaths {
     }
 
     /// The paths of a compiler's message as the manifest has them.
-    pub fn restore(&self, failure: CompileFailure) -> CompileFailure {
+    pub fn restore(&self, failure: &CompileFailure) -> CompileFailure {
         CompileFailure { summary: self.restored(&failure.summary), log: self.restored(&failure.log) }
     }
 

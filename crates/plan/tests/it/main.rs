@@ -1,6 +1,6 @@
 //! From the text of a manifest to the matrix and to jobs, through the public interface.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test panics to fail")]
+#![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 
 mod fixture;
 
