@@ -115,7 +115,7 @@ pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Fail
 /// Ends the process with an error.
 fn end(message: &str) -> ! {
     let remedy =
-        "`runner report DIR --template FILE` takes another template, and with --from-journal the results of a run";
+        "`runner report DIR --template FILE` uses another template; add --from-journal to render the journal of a run";
     let _ = writeln!(std::io::stderr().lock(), "error: {}; {remedy}", visible_lines(message));
     process::exit(Exit::Usage as i32)
 }

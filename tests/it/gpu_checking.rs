@@ -19,11 +19,11 @@ fn what_another_variant_left_makes_no_kernel_right() {
 fn results_are_accepted_and_refused_as_on_the_simulator() {
     let _turn = first::id();
     let folder = folder();
-    expect(run_on("cuda", &folder, "subnormals.toml", &[]), 0, &["5 of 5 cases passed"]);
+    expect(run_on("cuda", &folder, "subnormals.toml", &[]), 0, &["5 of 5 cases measured"]);
     expect(
         run_on("cuda", &folder, "orders.toml", &[]),
         1,
-        &["2 of 4 cases passed", "wrong, wrong_sign", "wrong, zeros"],
+        &["2 of 4 cases measured", "wrong, wrong_sign", "wrong, zeros"],
     );
     expect(run_on("cuda", &folder, "fraction.toml", &[]), 1, &["which `fraction` does not allow"]);
 }

@@ -25,7 +25,7 @@ const MOST_BYTES: u64 = 2 << 30;
 /// Disk space that pip needs besides the archive, for a message.
 const NEEDED_MB: u32 = 500;
 
-/// Why there is no package. Nothing of it was written.
+/// Why a package could not be fetched. No file of it was written.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     #[error("cannot fetch {what}: {source}")]

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::expression::Expression;
-use crate::signature::joined;
+use crate::parameter::joined;
 use crate::source::split;
 use crate::source::{MOST_DECLARATIONS, closing, is_name, tokens};
 

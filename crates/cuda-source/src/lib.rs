@@ -9,6 +9,7 @@ pub mod includes;
 pub mod kernel_body;
 pub mod kernel_file;
 pub mod launches;
+pub mod parameter;
 pub mod ptx;
 pub mod reach;
 pub mod signature;

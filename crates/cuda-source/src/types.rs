@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::expression::Expression;
-use crate::signature::{Parameter, parameter};
+use crate::parameter::{Field, Parameter, parameter};
 use crate::source::{closing, is_name, split};
 
 /// Maximum length of a chain of aliases, and maximum depth of nested structs.
@@ -11,19 +11,6 @@ const DEEPEST: usize = 8;
 
 /// Beginnings of types that the toolkit defines.
 const OF_TOOLKIT: [&str; 3] = ["cu", "nv", "__"];
-
-/// A field of a struct.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
-    pub name: String,
-    /// Type without `const` and pointers.
-    pub base: String,
-    pub pointers: usize,
-    /// Array length, if it is an array.
-    pub count: Option<i128>,
-    /// Fields, if its type is a struct.
-    pub fields: Vec<Self>,
-}
 
 #[derive(Debug, Clone, Default)]
 pub struct Types {

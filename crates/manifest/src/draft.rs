@@ -23,7 +23,8 @@ use super::validate::may_name_buffer;
 use std::collections::BTreeMap;
 
 use runner_cuda_source::launches::Launch;
-use runner_cuda_source::signature::{Signature, TemplateParameter, joined};
+use runner_cuda_source::parameter::joined;
+use runner_cuda_source::signature::{Signature, TemplateParameter};
 use runner_cuda_source::source::split;
 use runner_cuda_source::source::tokens;
 use runner_lang::diagnostics::nearest;

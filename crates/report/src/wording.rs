@@ -239,7 +239,7 @@ pub fn note(note: &Note) -> String {
 /// Why the simulator checked a case on only one set of inputs.
 const fn one_set(why: Skipped) -> &'static str {
     match why {
-        Skipped::Cost => "a second launch takes more than about a second; `--thorough` checks two",
+        Skipped::Cost => "another launch would take more than about a second; `--thorough` checks both sets of inputs",
         Skipped::Function => "how long the reference in Python or C++ takes is unknown; `--thorough` checks two",
         Skipped::Sample => "a sample of the blocks does not write everything that a second launch finds in a variable",
         Skipped::Memory => "memory has no room for a second one",

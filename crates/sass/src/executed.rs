@@ -23,7 +23,7 @@ const STAYS: [&str; 13] =
     ["BRA", "ST", "STG", "STS", "STL", "BAR", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "SHFL", "REDUX"];
 /// Prefix of the names of functions that the compiler adds.
 const ADDED_FUNCTION: &str = "$__internal_";
-/// Operations that the compiler adds wherever it needs them, whatever their line.
+/// Operations that the compiler inserts anywhere, regardless of the source line.
 const ADDED: [&str; 11] = ["BRA", "BSYNC", "BSSY", "EXIT", "NOP", "WARPSYNC", "S2R", "LDC", "ULDC", "CS2R", "PLOP3"];
 
 /// How many times the simulator executed a line of the PTX.

@@ -35,7 +35,7 @@ impl Outcome {
 pub struct Evaluation {
     /// Index of the point in its space.
     pub point: u64,
-    /// Result of the evaluation.
+    /// Objectives, or why the evaluation failed.
     pub outcome: Outcome,
 }
 

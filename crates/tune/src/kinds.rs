@@ -22,7 +22,7 @@ pub struct Kind {
     pub example: Option<String>,
 }
 
-/// A part of the reasons of one kind: common text, a number, or a name.
+/// A piece of the pattern that failure reasons of one kind share: fixed text, a number, or a name.
 #[derive(Debug)]
 enum Place {
     Text(String),

@@ -32,7 +32,6 @@ impl<N> Kind<N> for Number {
     type Value = Option<N>;
 }
 
-/// A switch that is on or off.
 #[derive(Debug)]
 pub struct Switch;
 

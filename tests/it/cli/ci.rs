@@ -476,5 +476,5 @@ fn a_note_on_gitlab_is_updated_in_place_and_its_content_is_data() {
     fs::remove_file(service.file("artifact/comment.md")).unwrap();
     service.set("artifact/comment.md", "page");
     let (code, said, posted) = service.post("simulator");
-    assert!(code == 1 && said.contains("of another merge request") && posted.is_none(), "{code} {said}");
+    assert!(code == 1 && said.contains("belongs to another merge request") && posted.is_none(), "{code} {said}");
 }

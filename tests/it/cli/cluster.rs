@@ -173,7 +173,7 @@ fn the_shards_of_a_search_are_tasks_and_its_finalists_are_measured_after_them() 
     assert!(!dir.path().join("x").exists(), "a path was a command");
     for (options, expected) in [
         (&["--", "--bugdet", "3"][..], "error: unexpected argument '--bugdet' found"),
-        (&["--", "--shard", "1/2"], "--shard and --simulate are not for `submit --tune`"),
+        (&["--", "--shard", "1/2"], "--shard and --simulate cannot be used with `submit --tune`"),
         (&["--filter", "variant=plain"], "tune-scale already contains a job with different options"),
     ] {
         let said = runner(dir.path(), &[&words[..], options].concat(), 2);
@@ -402,7 +402,7 @@ fn it_is_said_that_it_is_not_known_whether_the_scheduler_has_a_task() {
     let said = runner(dir.path(), &words, 1);
     assert!(said.contains("the scheduler has not confirmed the last tasks yet; run the command again after "));
     assert!(said.contains(" UTC"), "{said}");
-    assert!(runner(dir.path(), &["status", JOB], 0).contains("it is not known whether the scheduler has it"));
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("it is unknown whether the scheduler has accepted it"));
     // Backdates the submission by a minute.
     let path = dir.path().join(JOB).join("submission-1.json");
     let mut submission: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();

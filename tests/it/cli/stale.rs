@@ -292,7 +292,7 @@ fn a_shallow_clone_names_what_it_lacks() {
     let (code, said, error) = runner(clone.path(), &["report", "--check"]);
     assert_eq!(code, Some(0), "{error}");
     assert!(said.starts_with("May be stale: a source differs (one of kernels/load.cuh, kernels/scale.cu)"), "{said}");
-    assert!(said.contains("git has no revision with what was measured"), "{said}");
+    assert!(said.contains("git has no revision with the measured sources"), "{said}");
 }
 
 #[test]

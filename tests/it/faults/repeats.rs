@@ -63,8 +63,7 @@ fn run_here(bench: &Bench, more: &[&str]) -> Left {
     args.extend(more.iter().map(|arg| (*arg).to_owned()));
     let left = bench.start(&args, bench.path("")).end();
     left.expect_code(0);
-    // The last line of the output names the report.
-    let report = left.stdout.lines().last().and_then(|line| line.strip_prefix("report: ")).unwrap().to_owned();
+    let report = left.stdout.lines().find_map(|line| line.strip_prefix("report: ")).unwrap().to_owned();
     Left { dir: bench.path(&report).parent().unwrap().to_owned(), ..left }
 }
 

@@ -259,7 +259,7 @@ fn a_source_page_opens_at_the_hottest_line_with_its_code() {
             .collect()
     };
     assert_eq!(rows("picked"), ["source 2", "machine 16", "ptx 8"]);
-    // PTX without a line of the source is linked with its machine code, and code that nothing comes from is not.
+    // PTX without a source line still links to its machine code; source lines that produce no code have no link.
     assert_eq!(
         rows("linked"),
         ["source 1", "source 2", "source 3", "machine 0", "machine 16", "machine 32", "ptx 7", "ptx 8", "ptx 9"]

@@ -153,8 +153,8 @@ mod tests {
     fn pascals_first_chip_has_two_partitions() {
         let mut info = h100();
         info.compute_capability = (6, 0);
-        // With 104 registers, a warp takes 3328. Of 32768 registers in each of 2 partitions, 9 warps fit, 18 in total:
-        // 6 blocks of 3 warps. Of 16384 in each of 4, 4 fit, 16 in total: 5 blocks.
+        // With 104 registers, a warp takes 3328. 2 partitions of 32768 registers hold 9 warps each, 18 in total: 6
+        // blocks of 3 warps. 4 partitions of 16384 hold 4 each, 16 in total: 5 blocks.
         assert_eq!(Limits::new(&info, &kernel(104, 0), 96, 0).registers, 6);
         info.compute_capability = (6, 1);
         assert_eq!(Limits::new(&info, &kernel(104, 0), 96, 0).registers, 5);

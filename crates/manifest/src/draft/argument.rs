@@ -9,7 +9,7 @@ use super::{Request, Wanted};
 use crate::element::{components, element, is_vector};
 use runner_cuda_source::expression::Expression;
 use runner_cuda_source::kernel_body::Access;
-use runner_cuda_source::signature::Parameter;
+use runner_cuda_source::parameter::Parameter;
 use runner_types::ElementType;
 
 /// A parsed `--arg` value.

@@ -1,7 +1,7 @@
 //! Layouts of structs: a buffer of structs becomes a buffer of numbers.
 
 use crate::element::{components, element};
-use runner_cuda_source::types::Field;
+use runner_cuda_source::parameter::Field;
 use runner_types::ElementType;
 
 /// Element type of a buffer that holds structs with these fields, and number of elements per struct. `None` if unknown,

@@ -5,8 +5,7 @@ use super::parameter::{DraftParameter, FLOATS, Fill, RecordField, Role, What};
 use super::sizes::SMALL;
 use super::sizes::is_size;
 use crate::element::{components, element, is_vector};
-use runner_cuda_source::signature::Parameter;
-use runner_cuda_source::types::Field;
+use runner_cuda_source::parameter::{Field, Parameter};
 use runner_types::ElementType;
 
 /// Values of integer fields that are named like sizes.

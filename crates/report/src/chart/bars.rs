@@ -46,7 +46,6 @@ const VISIBLE: f64 = 3.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Origin {
     Zero,
-    /// The value to compare with.
     Reference(f64),
     /// The baseline's value; the axis shows the difference in percent.
     Baseline(f64),

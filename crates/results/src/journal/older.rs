@@ -4,7 +4,7 @@
 //! | version | differs from the next by |
 //! | --- | --- |
 //! | 1 | names for every value, no checksums, notes as sentences |
-//! | 2 | names in launches, results, ratios and errors; no lists in the header of hashes and of cases that ratios are against |
+//! | 2 | names in launches, results, ratios and errors; the header lists neither hashes nor the cases that ratios refer to |
 //! | 3 | no last line |
 
 use std::collections::BTreeSet;

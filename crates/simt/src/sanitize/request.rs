@@ -43,8 +43,9 @@ pub enum Strength {
 pub struct Request<'r> {
     pub space: Space,
     pub op: Op,
-    /// Address of each lane, and start of the state space.
+    /// Address of each lane.
     pub addresses: &'r [u64; 32],
+    /// Start of the state space.
     pub origin: u64,
     pub mask: u32,
     pub bytes: u32,

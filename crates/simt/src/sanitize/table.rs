@@ -200,7 +200,7 @@ impl Table {
         self.lines.iter_mut().take(self.used).for_each(Line::settle);
     }
 
-    /// Records that a log has all accesses. Keeps what is needed within the block.
+    /// Drops the accesses that a log has by now, except those that checks within the block need.
     pub fn forget_logged(&mut self) {
         self.held.iter_mut().for_each(|held| held.logged = true);
         self.lines.iter_mut().take(self.used).for_each(Line::forget_logged);

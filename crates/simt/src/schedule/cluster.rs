@@ -33,7 +33,7 @@ fn index_of(launch: &LaunchState<'_>, cluster: u64, rank: u32) -> [u32; 3] {
 }
 
 impl Cluster {
-    /// Returns the cluster at this position in the order, at its first instructions. Reuses the storage of `old`.
+    /// Returns cluster number `linear` of the launch order, ready to run its first instructions. Reuses the storage of `old`.
     pub fn start(launch: &LaunchState<'_>, linear: u64, old: Option<Self>, workspace: u64) -> Self {
         let count: u32 = launch.cluster.iter().product();
         let Chosen { linear: number, weight } = launch.cluster_at(linear);

@@ -68,7 +68,6 @@ fn timing(environment: &Environment) -> Fact {
     Fact::Text(format!("{method} ({calibrated})"))
 }
 
-/// Differences between two records of a case.
 pub(super) fn of_case([base, new]: [&CaseRecord; 2]) -> Vec<Differs<DifferenceKind>> {
     let mut found = of_measurements([base, new]);
     found.extend(differing([
