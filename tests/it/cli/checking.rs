@@ -68,7 +68,7 @@ fn variables_and_the_heap_are_those_of_a_new_process_for_every_variant() {
 #[test]
 fn a_case_that_is_checked_on_one_set_of_inputs_says_so_in_its_row_and_in_a_note() {
     let folder = folder();
-    let note = "checked on one set of inputs, since a second launch takes more than about a second";
+    let note = "checked on one set of inputs, since another launch would take more than about a second";
     expect(run(&folder, "skipped.toml", &["--variant", "burn"]), 0, &[note, "--thorough", "1 of 2"]);
     let read = |name: &str| fs::read_to_string(folder.path().join("skipped.toml.out").join(name)).unwrap();
     assert_eq!(read("report.md").matches(note).count(), 1, "{}", read("report.md"));

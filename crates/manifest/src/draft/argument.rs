@@ -105,6 +105,8 @@ fn place(
         let fetch = first.signature.body.as_ref().and_then(|body| body.fetch(&name));
         let (function, texels) = fetch.unwrap_or_else(|| ("tex2D".to_owned(), "float".to_owned()));
         let element = element(&texels).unwrap_or(ElementType::F32);
+        // A manifest names vectors as C++ does, and numbers by their element type.
+        let texels = if is_vector(&texels) { texels } else { element.to_string() };
         return Ok(DraftParameter {
             name,
             element,

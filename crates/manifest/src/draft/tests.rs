@@ -216,7 +216,7 @@ fn what_is_not_understood_is_named_with_the_option_to_use() {
     refused(&["needs", "old"], &[], &["`needs` is a template <int N>", "-k 'needs<4>'"]);
     refused(&["generic", "old"], &[], &["-k 'generic<float, 4>'"]);
     refused(&["old<3>"], &[], &["`old` is not a template"]);
-    let structs = ["--arg config=u32:n", "--arg things=f32", "is a reference"];
+    let structs = ["-D Config=float", "-D Thing=float", "is a reference"];
     refused(&["structs"], &[], &structs);
     refused(&["old"], &["inn=in"], &["no kernel has a parameter `inn`; did you mean `in`?"]);
     refused(&["old"], &["n"], &["--arg n: expected NAME=VALUE"]);
@@ -241,7 +241,7 @@ __global__ void bytes(char *data, char value, int n)
 
 #[test]
 fn structs_and_textures_have_a_value_for_each_field() {
-    let [text, _] = draft_of(RECORDS, &["paint"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
+    let [text, why] = draft_of(RECORDS, &["paint"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
     for part in [
         // Points are two floats, and as many as the width of the box.
         "[buffers.input]\ntype   = \"f32\"\nlen    = \"106\"",
@@ -251,17 +251,17 @@ fn structs_and_textures_have_a_value_for_each_field() {
          z = \"f32(0.75)\" }, on = \"u8(1)\" }",
         "weights = { of = \"f32(0.75)\", count = 4 }",
     ] {
-        assert!(text.contains(part), "{part}\nis not in:\n{text}");
+        assert!(text.contains(part), "{part}\nis not in:\n{text}{why}");
     }
-    let [text, _] = draft_of(RECORDS, &["look"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
+    let [text, why] = draft_of(RECORDS, &["look"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
     for part in [
         "[buffers.image]\ntype   = \"float4\"\nlen    = \"320 * 240\"",
         "{ texture = \"volume\", size = [\"48\", \"40\", \"32\"], kind = \"3d\" }",
     ] {
-        assert!(text.contains(part), "{part}\nis not in:\n{text}");
+        assert!(text.contains(part), "{part}\nis not in:\n{text}{why}");
     }
-    let [text, _] = draft_of(RECORDS, &["bytes"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
-    assert!(text.contains("\"i8(3)\""), "{text}");
+    let [text, why] = draft_of(RECORDS, &["bytes"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
+    assert!(text.contains("\"i8(3)\""), "{text}{why}");
 }
 
 #[test]
