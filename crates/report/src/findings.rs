@@ -6,7 +6,7 @@
 use super::bound::{group_text, is_arithmetic};
 use super::counters::Multiple;
 use super::ladder::{Step, ladder};
-use super::quantities::{bandwidth, gflops, percent_of_ceiling, percent_of_peak, ratio, time_unit};
+use super::quantities::{achievement, peak_percent, percent_of_ceiling, rate, ratio};
 use super::table::Cell;
 use super::{counters, number, overview, units, wording};
 use runner_lang::format::{plural, plural_of, rough};
@@ -241,33 +241,6 @@ fn single(records: &Records, group: &GroupSummary, best: &Best, prefix: &str) ->
     finding.extend(compare_with_baseline(records, group, record));
     finding.extend(tied(records, best));
     finding
-}
-
-/// Describes the time and rate reached: `1.1712 ± 0.0011 ms, 2750 GB/s (82.0 % of peak, 86.2 % of the measured
-/// ceiling)`.
-pub fn achievement(records: &Records, group: &GroupSummary, record: &CaseRecord) -> String {
-    let Some(result) = &record.result else { return String::new() };
-    let unit = time_unit(records, &group.members);
-    let time = format!("{} {}", number::plus_minus(&result.time, unit.nanoseconds()), unit.symbol());
-    let rate = rate(records, record, result).map(|rate| format!(", {rate}")).unwrap_or_default();
-    let peak = peak_percent(records, record, result).map(|p| format!("{p} % of peak"));
-    let ceiling = percent_of_ceiling(records, record, Some(result)).map(|p| format!("{p} % of the measured ceiling"));
-    let shares: Vec<String> = peak.into_iter().chain(ceiling).collect();
-    let shares = if shares.is_empty() { String::new() } else { format!(" ({})", shares.join(", ")) };
-    format!("{time}{rate}{shares}")
-}
-
-/// The rate that limits the job: operations if arithmetic bounds it, otherwise bytes.
-fn rate(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
-    let bytes = || bandwidth(record, Some(result)).map(|rate| format!("{rate} GB/s"));
-    let operations = || gflops(record, Some(result)).map(|rate| format!("{rate} GFLOP/s"));
-    if is_arithmetic(records, record) { operations() } else { bytes().or_else(operations) }
-}
-
-/// Percentage of the data-sheet bandwidth, for jobs that arithmetic does not bound.
-pub fn peak_percent(records: &Records, record: &CaseRecord, result: &RegimeResult) -> Option<String> {
-    let peak = records.environment.device.peak_bandwidth().filter(|_| !is_arithmetic(records, record))?;
-    percent_of_peak(record, result, peak)
 }
 
 /// Improvement over the baseline.

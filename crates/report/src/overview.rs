@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::findings::{achievement, peak_percent};
 use super::grid::Grid;
 use super::number;
-use super::quantities::{bandwidth, gflops, ratio, time_unit};
+use super::quantities::{achievement, bandwidth, gflops, peak_percent, ratio, time_unit};
 use super::table::{Cell, Folding, Table, number as number_column, text};
 use super::units::{self, TimeUnit};
 use runner_lang::format::rough;
