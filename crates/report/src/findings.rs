@@ -13,7 +13,7 @@ use runner_lang::format::{plural, plural_of, rough};
 use runner_results::analyse::{
     self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise,
 };
-use runner_types::{CaseRecord, Outcome, Records, Regime, RegimeResult, Unchecked, Value, Verdict};
+use runner_types::{CaseRecord, Outcome, Records, Regime, Unchecked, Value, Verdict};
 
 /// One sentence, in parts.
 pub type Finding = Vec<Cell>;
