@@ -18,6 +18,7 @@ journal.jsonl
 journal.previous.jsonl
 journal.lock
 search.jsonl
+search.previous.jsonl
 report.html
 /target/reports
 /target/shards

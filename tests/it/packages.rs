@@ -173,11 +173,22 @@ fn a_package_with_a_changed_file_is_fetched_again_and_refused_without_the_networ
         change(&file);
         let refused = home.run(&["--offline"]);
         assert_eq!(refused.code, Some(3), "{}", refused.stderr);
-        assert!(refused.stderr.contains("crate demo-kernels 1.0.0 was changed in "), "{}", refused.stderr);
+        assert!(refused.stderr.contains("was changed since it was unpacked"), "{}", refused.stderr);
         let again = home.run(&[]);
         assert_eq!(again.code, Some(0), "{}", again.stderr);
         assert_eq!(again.stderr.matches("it is fetched again").count(), 1, "{}", again.stderr);
         assert_eq!(fs::read(home.path("out/records.jsonl")).unwrap(), expected, "{name}");
+    }
+    let sums = folder.with_added_extension("sums");
+    for damage in [&|path: &Path| fs::write(path, "").unwrap(), &|path: &Path| fs::remove_file(path).unwrap()]
+        as [&dyn Fn(&Path); 2]
+    {
+        damage(&sums);
+        let refused = home.run(&["--offline"]);
+        assert_eq!(refused.code, Some(3), "{}", refused.stderr);
+        assert!(refused.stderr.contains("its checksums are damaged or missing"), "{}", refused.stderr);
+        assert_eq!(home.run(&[]).code, Some(0));
+        assert!(sums.exists());
     }
 }
 

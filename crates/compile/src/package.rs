@@ -41,7 +41,8 @@ pub enum PackageError {
     Hash { what: String, found: String, expected: String },
     #[error("{what} has {found} bytes, but the manifest says {expected}: nothing was unpacked; correct `bytes`")]
     Length { what: String, found: u64, expected: u64 },
-    #[error("{what} was changed in {} since it was unpacked: run once without --offline, which fetches it again", place.display())]
+    #[error("{what} in {} was changed since it was unpacked, or its checksums are damaged or missing: run once without \
+         --offline, which fetches it again", place.display())]
     Changed { what: String, place: PathBuf },
     #[error("{what} cannot be unpacked: {reason}")]
     Archive { what: String, reason: String },
@@ -104,7 +105,7 @@ fn is_intact(place: &Path) -> bool {
 /// it is used.
 pub fn check_package(package: &PackageSpec, cache: &Cache) -> Result<(), PackageError> {
     let place = cache.package_dir(&package.sha256);
-    if place.is_dir() && sealed::is_intact(&place) == Some(false) {
+    if place.is_dir() && !is_intact(&place) {
         return Err(PackageError::Changed { what: package.describe(), place });
     }
     Ok(())

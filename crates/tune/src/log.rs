@@ -9,7 +9,7 @@ use search::format::t4::Entry;
 use serde::Serialize;
 
 use crate::error::TuneError;
-use crate::header::{Header, SEARCH_FILE};
+use crate::header::{Header, PREVIOUS_SEARCH_FILE, SEARCH_FILE};
 use crate::shards::{self, Others};
 use runner_files::atomic;
 use runner_files::sealed;
@@ -40,6 +40,10 @@ impl Log {
         if resume && path.exists() {
             keep_sound_lines(&path, header)?;
         } else {
+            if shard.is_none() && path.exists() {
+                // Hours of evaluations may be in it.
+                std::fs::rename(&path, folder.join(PREVIOUS_SEARCH_FILE)).map_err(|error| refused(&error))?;
+            }
             atomic::write(&path, json(header).as_bytes()).map_err(|error| refused(&error))?;
         }
         let file =

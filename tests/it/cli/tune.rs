@@ -163,6 +163,10 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     let before = read("search.jsonl");
     tune(folder.path(), &[&options[..], &["--resume"]].concat(), 0);
     assert_eq!(read("search.jsonl"), before);
+    // Another one keeps its evaluations until the next.
+    assert!(!out.join("search.previous.jsonl").exists());
+    tune(folder.path(), &options, 0);
+    assert_eq!(read("search.previous.jsonl"), before);
 }
 
 /// A variant linked from two sources, for which no machine code counts are derived.
