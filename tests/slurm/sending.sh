@@ -24,7 +24,7 @@ has said "JobHeldUser"
 cp kernels/scale.cu as-it-was.cu
 sed -i 's/2.0f \* input/3.0f * input/' kernels/scale.cu
 forget && fails 2 submit | tee said
-has said "sources or inputs have changed since 8 shards that still wait or run were submitted"
+has said "sources or inputs have changed since 8 shards still queued or running were submitted"
 scontrol release "$held"
 await_done && await 60 is_empty
 same_report target/reports "-$name"
