@@ -11,8 +11,8 @@ use runner_backend::sim::SimBackend;
 use runner_plan::link::{CompiledUnits, link};
 use runner_plan::{self, PlanOptions};
 use runner_types::{
-    BackendKind, CodeKind, CompileKey, CompileSettings, CompileUnit, Compiled, DeviceInfo, Environment, Machine,
-    ToolkitInfo, sha256_hex,
+    BackendKind, CodeKind, CompileSettings, CompileUnit, Compiled, DeviceInfo, Environment, Machine, ToolkitInfo,
+    sha256_hex,
 };
 
 /// Number of cases of each shipped experiment, and SHA-256 of their `key fingerprint` lines.
@@ -81,23 +81,10 @@ fn compiled(unit: &CompileUnit) -> Compiled {
     let file = unit.source.file_name().unwrap().to_str().unwrap();
     let asked = serde_json::json!([file, kernels, symbols, defines, options, debug, max_registers, relocatable]);
     Compiled {
-        key: CompileKey(sha256_hex(asked.to_string().as_bytes())),
         kind: CodeKind::Ptx,
         code: PathBuf::from("k.ptx"),
-        kernels: [].into(),
-        symbols: [].into(),
-        resources: [].into(),
-        digests: std::collections::BTreeMap::new(),
-        operations: std::collections::BTreeMap::new(),
         toolkit: environment().toolkit,
-        log: String::new(),
-        machine: None,
-        listing: None,
-        device_runtime: None,
-        source: String::new(),
-        options: String::new(),
-        parts: Vec::new(),
-        cached: false,
+        ..fake_backend::compiled(&sha256_hex(asked.to_string().as_bytes()))
     }
 }
 
