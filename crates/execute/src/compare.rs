@@ -298,16 +298,9 @@ fn count<L: Copy>(got: &[L], wanted: &[L], passes: impl Fn(L, L) -> bool) -> Fou
     (got.iter().zip(wanted).position(|(got, wanted)| !passes(*got, *wanted)), wrong as u64)
 }
 
-/// Rounds a number to the element type, to nearest, ties to even. Rounds only once, unlike conversions to 16-bit types
-/// through f32.
+/// Rounds a number to a float type, to nearest, ties to even.
 fn nearest(element: ElementType, value: f64) -> f64 {
-    if !element.is_float() || element == ElementType::F64 || !value.is_finite() {
-        return value;
-    }
-    let place = last_place(element, value);
-    let rounded = (value / place).round_ties_even() * place;
-    // Beyond the largest value is infinity; every other result is already representable.
-    by_type!(element, integer _T => rounded, float T => T::nearest(rounded).wide())
+    by_type!(element, integer _T => value, float T => T::nearest(value).wide())
 }
 
 /// Spacing of a float type at the finite `value`; 0 for integers.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::parallel;
 use super::typed::{Float, Integer, Typed, by_type};
-use runner_types::{ElementType, Elementwise, Value};
+use runner_types::{ElementType, Elementwise, Value, nearest_bf16, nearest_f16};
 
 /// Elements per piece: 8 KiB of lanes, so that a few pieces stay in the L1 cache.
 pub const PIECE: usize = 1024;
@@ -69,8 +69,8 @@ impl fmt::Display for Number {
 pub fn show(number: Number, element: Option<ElementType>) -> String {
     match (number, element) {
         (Number::Float(value), Some(ElementType::F32)) => format!("{:?}", value as f32),
-        (Number::Float(value), Some(ElementType::F16)) => format!("{:?}", half::f16::from_f64(value).to_f32()),
-        (Number::Float(value), Some(ElementType::Bf16)) => format!("{:?}", half::bf16::from_f64(value).to_f32()),
+        (Number::Float(value), Some(ElementType::F16)) => format!("{:?}", nearest_f16(value).to_f32()),
+        (Number::Float(value), Some(ElementType::Bf16)) => format!("{:?}", nearest_bf16(value).to_f32()),
         _ => number.to_string(),
     }
 }

@@ -4,6 +4,7 @@
 //! in the innermost loops of timed references, and an incremental build does not inline across modules by itself.
 
 use half::{bf16, f16};
+use runner_types::{nearest_bf16, nearest_f16};
 
 pub trait Typed: Copy + Send + Sync + 'static {
     const SIZE: usize;
@@ -125,8 +126,8 @@ fn widen_f16(value: f16) -> f64 {
 typed!(i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64);
 integer!(i8, i16, i32, i64, u8, u16, u32, u64);
 float!(
-    f16, widen_f16, f16::from_f64;
-    bf16, |value: bf16| f64::from(f32::from_bits(u32::from(value.to_bits()) << 16)), bf16::from_f64;
+    f16, widen_f16, nearest_f16;
+    bf16, |value: bf16| f64::from(f32::from_bits(u32::from(value.to_bits()) << 16)), nearest_bf16;
     f32, f64::from, |value: f64| value as f32;
     f64, |value: f64| value, |value: f64| value
 );

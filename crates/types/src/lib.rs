@@ -25,6 +25,7 @@ mod machine;
 mod manifest_change;
 mod measurement;
 mod mutant;
+mod narrow;
 mod note;
 mod operations;
 mod outcome;
@@ -80,6 +81,7 @@ pub use machine::{
 pub use manifest_change::{Effect, ManifestChange, ManifestComparison, ManifestPart, ManifestState};
 pub use measurement::{BodyCounters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
 pub use mutant::{Mutant, WeakCheck};
+pub use narrow::{nearest_bf16, nearest_f16};
 pub use note::{FixedInputsReason, Note, RanAloneReason, Skipped};
 pub use operations::{
     ListedOperation, list_of, listed_operations, operation_counts, with_lists, write_list, write_operations,

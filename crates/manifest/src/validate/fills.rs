@@ -5,7 +5,7 @@
 use super::context::{Context, Names};
 use runner_experiment::{Expression, FillSpec, StructureSpec};
 use runner_lang::diagnostics::Diagnostic;
-use runner_types::{ElementType, Value};
+use runner_types::{ElementType, Value, nearest_bf16, nearest_f16};
 
 pub fn check_fill(ctx: &mut Context, buffer: &str, fill: &FillSpec, types: &[ElementType], scopes: &[&Names]) {
     match fill {
@@ -137,8 +137,8 @@ fn fits(value: &Value, element: ElementType) -> bool {
 /// `3.4028235e38`.
 fn rounds_to_finite(value: f64, element: ElementType) -> bool {
     match element {
-        ElementType::F16 => half::f16::from_f64(value).is_finite(),
-        ElementType::Bf16 => half::bf16::from_f64(value).is_finite(),
+        ElementType::F16 => nearest_f16(value).is_finite(),
+        ElementType::Bf16 => nearest_bf16(value).is_finite(),
         ElementType::F32 => (value as f32).is_finite(),
         _ => value.is_finite(),
     }

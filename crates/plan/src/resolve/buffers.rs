@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use half::{bf16, f16};
 use runner_experiment::{BodySpec, BufferSpec, Expression, FileSpec, FillSpec, StructureSpec, Template, TensorSpec};
 use runner_files::npy;
 use runner_files::project::Project;
 use runner_files::safetensors::Tensor;
 use runner_lang::ExprError;
 use runner_lang::template::Style;
-use runner_types::{BufferPlan, ElementType, FilePart, FillPlan, ScalarValue, Sparse, Structure, SymbolPlan, Value};
+use runner_types::{
+    BufferPlan, ElementType, FilePart, FillPlan, ScalarValue, Sparse, Structure, SymbolPlan, Value, nearest_bf16,
+    nearest_f16,
+};
 
 use super::{AtPlace, CaseEvaluator, Worked, unreadable, unresolved};
 
@@ -257,8 +259,8 @@ fn bits(element: ElementType, value: &Value) -> u64 {
     match (value, element) {
         (Value::Float(value), ElementType::F64) => value.to_bits(),
         (Value::Float(value), ElementType::F32) => u64::from((*value as f32).to_bits()),
-        (Value::Float(value), ElementType::F16) => u64::from(f16::from_f64(*value).to_bits()),
-        (Value::Float(value), _) => u64::from(bf16::from_f64(*value).to_bits()),
+        (Value::Float(value), ElementType::F16) => u64::from(nearest_f16(*value).to_bits()),
+        (Value::Float(value), _) => u64::from(nearest_bf16(*value).to_bits()),
         (Value::Int(value), _) => {
             let unused = 64 - element.size() as u32 * 8;
             (*value as u64) << unused >> unused

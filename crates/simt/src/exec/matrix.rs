@@ -9,6 +9,7 @@
 use crate::error::TrapKind;
 use crate::exec::collective::write_u32;
 use crate::exec::context::{Context, Event};
+use crate::exec::exact::{F16, Rounding, convert};
 use crate::exec::load;
 use crate::exec::simd::HostIsa;
 use crate::exec::store;
@@ -459,7 +460,7 @@ fn to_half(sum: Term) -> u32 {
         // The sum has fewer than 53 bits, so it is exact in f64.
         Term::Finite { significand, exponent, fraction } => {
             let exact = significand as f64 * f64::from(exponent - fraction as i32).exp2();
-            u32::from(half::f16::from_f64(exact).to_bits())
+            convert(exact, F16, Rounding::Even) as u32
         }
     }
 }
