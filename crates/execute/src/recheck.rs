@@ -55,12 +55,18 @@ pub fn change_between_rounds(cases: &mut Cases<'_, '_>, changes: &mut Changes) -
         return Ok(());
     }
     let start = Instant::now();
-    let (current, count) = (bench.store.sets.current, bench.store.sets.count);
-    let steps = 1 + below(&mut bench.secret, count as u64 - 1) as usize;
-    change_to(cases, (current + steps) % count)?;
+    change_to_another(cases)?;
     changes.made += 1;
     changes.took += start.elapsed();
     Ok(())
+}
+
+/// Changes to a random other set of inputs.
+fn change_to_another(cases: &mut Cases<'_, '_>) -> Result<(), Halt> {
+    let bench = &mut *cases.bench;
+    let (current, count) = (bench.store.sets.current, bench.store.sets.count);
+    let steps = 1 + below(&mut bench.secret, count as u64 - 1) as usize;
+    change_to(cases, (current + steps) % count)
 }
 
 /// Chooses a set of inputs, after checking that the current one is unchanged.
@@ -170,9 +176,13 @@ fn judge_sample(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Ha
 
 /// Repeats the runs of a sample, untimed, and checks each. Cold runs are prepared one by one. Runs of the other regimes
 /// follow each other as in a timed span, except that a few spots of the outputs are poisoned again: if a kernel returns
-/// early because part of its output is already right, the poison remains.
+/// early because part of its output is already right, the poison remains. The inputs change before every second run on
+/// average: all runs of a timed span have the same, so a kernel could store its result in the first for the others.
 fn judge_runs(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
     for run in 1..=track.series.launches.min(MOST_RUNS) {
+        if run > 1 && cases.bench.store.has_other_sets() && below(&mut cases.bench.secret, 2) == 0 {
+            change_to_another(cases)?;
+        }
         let follows = track.regime != Regime::Cold && run > 1;
         cases.step(track.place, |bench, case| {
             let mut batch = timed_run(bench, case, 1);
@@ -187,7 +197,8 @@ fn judge_runs(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt
             break;
         }
     }
-    Ok(())
+    // The cases of a round are measured on the same inputs.
+    change_to(cases, track.set)
 }
 
 /// Poisons a few random spots of each output.
