@@ -59,11 +59,14 @@ pub(super) fn attributes(cubin: &[u8]) -> BTreeMap<String, Attributes> {
     found
 }
 
-/// Hash of each kernel's machine code and constants, by mangled name. Line tables are in separate sections and not
-/// covered. If a kernel refers to functions or variables, its hash covers all of the file's code and variables.
+/// Hash of each kernel's machine code and of the data that it may read, by mangled name. Line tables are in separate
+/// sections and not covered. Instructions that read a `__constant__` variable or the address of a `__device__` variable
+/// name a bank and an offset without a relocation, so the initial values of all variables belong to every kernel. If a
+/// kernel refers to functions, its hash covers all of the file's code.
 pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
     const OWN: [&str; 4] = [".text.", ".nv.constant0.", ".nv.constant2.", ".nv.shared."];
-    const SHARED: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".rodata"];
+    const DATA: [&str; 4] = [".nv.global", ".nv.constant3", ".nv.constant4", ".rodata"];
+    const SHARED: [&str; 2] = [".text.", ".nv.constant"];
     let Ok(file) = ElfFile64::<Endianness>::parse(cubin) else { return BTreeMap::new() };
     let sections: Vec<(&str, &[u8], u64)> =
         file.sections().filter_map(|s| Some((s.name().ok()?, s.data().ok()?, s.size()))).collect();
@@ -73,6 +76,7 @@ pub(super) fn digests(cubin: &[u8]) -> BTreeMap<String, String> {
         });
         let is_part = |name: &str| {
             OWN.iter().any(|prefix| name.strip_prefix(prefix) == Some(kernel))
+                || DATA.iter().any(|prefix| name.starts_with(prefix))
                 || (refers && SHARED.iter().any(|prefix| name.starts_with(prefix)))
         };
         let mut text = Vec::new();
@@ -187,6 +191,18 @@ extern \"C\" __global__ void small(int *p) { p[threadIdx.x] = 1; }
             };
             assert_ne!(calls(3)["small"], calls(5)["small"], "{architecture}");
             assert_eq!(calls(3)["framed"], calls(5)["framed"], "{architecture}");
+        }
+    }
+
+    #[test]
+    fn the_digest_of_a_kernel_is_of_the_initial_values_of_variables() {
+        for (architecture, space) in [("sm_75", "__constant__"), ("sm_90", "__constant__"), ("sm_90", "__device__")] {
+            let with = |value: u32| {
+                let table = format!("{space} int table[4] = {{1, 2, 3, {value}}};\n");
+                digests(&compile(&(table + &KERNELS.replace("= 1;", "= table[threadIdx.x];")), &[], architecture).0)
+            };
+            assert_eq!(with(4)["small"], with(4)["small"], "{architecture}, {space}");
+            assert_ne!(with(4)["small"], with(5)["small"], "{architecture}, {space}");
         }
     }
 
