@@ -20,6 +20,7 @@ pub fn nearest_bf16(value: f64) -> bf16 {
 /// Rounds to f32 such that rounding again, to a type with at most 22 digits, gives the nearest value of that type: an
 /// inexact value becomes its neighbour towards zero with an odd last bit (S. Boldo, G. Melquiond: Emulation of FMA and
 /// correctly rounded sums, IEEE Transactions on Computers 57, 2008).
+#[expect(clippy::float_cmp, reason = "tells whether rounding was exact")]
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     let wide = f64::from(near);
