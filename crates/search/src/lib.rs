@@ -42,7 +42,6 @@ pub mod history;
 pub mod made;
 pub mod pareto;
 pub mod random;
-mod ranking;
 pub mod replay;
 pub mod score;
 pub mod space;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::error::FormatError;
+use super::FormatError;
 use super::t4::{Configuration, Entry, Measurement, Results, Times};
 
 /// A key that identifies the format, since no other has it.

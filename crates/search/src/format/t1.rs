@@ -4,7 +4,7 @@ use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::FormatError;
+use super::FormatError;
 use crate::space::{Constraint, Expression, Parameter, Space, Value};
 
 /// A tuning problem.

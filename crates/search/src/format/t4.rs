@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::error::FormatError;
+use super::FormatError;
 use crate::history::Outcome;
 use crate::replay::{Measured, Row};
 use crate::space::Value;

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::error::FormatError;
+use super::FormatError;
 use crate::history::Outcome;
 use crate::replay::{Measured, Row};
 use crate::space::Value;

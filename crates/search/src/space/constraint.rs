@@ -5,11 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::diagram::{Builder, Diagram, END};
-use super::error::SpaceError;
 use super::expression::Expression;
 use super::node::{Bounds, Node, truth};
-use super::parameter::Parameter;
-use super::value::Value;
+use super::parameter::{Parameter, Value};
 
 /// Maximum number of partial points and nodes held during compilation; they take a few gigabytes at most.
 const MOST_STATES: usize = 8_000_000;
@@ -210,4 +208,18 @@ fn order(parameters: usize, constraints: &[Constraint]) -> Vec<usize> {
     }
     order.extend((0..parameters).filter(|parameter| !order.contains(parameter)).collect::<Vec<_>>());
     order
+}
+
+/// Why a space cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum SpaceError {
+    /// No combination satisfies all constraints.
+    #[error("no combination of the values satisfies all constraints")]
+    Empty,
+    /// The number of valid points exceeds 64 bits.
+    #[error("the space has more than 2^64 valid points; give it fewer parameters or values")]
+    TooLarge,
+    /// The constraints relate too many parameters with each other.
+    #[error("the constraints are too complex to compile; state them with fewer parameters each")]
+    TooComplex,
 }

@@ -1,6 +1,6 @@
 //! Syntax tree of expressions, with folding and interval bounds.
 
-use super::value::Value;
+use super::parameter::Value;
 
 /// Interval of possible values of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
