@@ -5,7 +5,6 @@ pub mod builder;
 pub mod constants;
 pub mod globals;
 mod names;
-mod registers;
 mod source;
 pub mod special;
 

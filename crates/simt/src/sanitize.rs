@@ -7,7 +7,6 @@
 mod block;
 mod compact;
 mod grid;
-mod ignored;
 mod knowledge;
 mod launch_log;
 mod lines;
@@ -23,7 +22,6 @@ mod words;
 
 pub use block::{BlockShadow, Bulk, Earlier, Piece, RemoteConflict, RemoteThread, Run, Sender, Way};
 pub use grid::{BlockConflict, GridShadow};
-pub use ignored::Ignored;
-pub use races::{Class, Fault, Hazard};
+pub use races::{Class, Fault, Hazard, Ignored};
 pub use request::{Op, Request, Space, Strength};
 pub use tag::Tag;

@@ -13,13 +13,12 @@ pub use remote::{Earlier, RemoteConflict, RemoteThread};
 use std::ops::Range;
 
 use crate::sanitize::grid::GridShadow;
-use crate::sanitize::ignored::Ignored;
 use crate::sanitize::knowledge::{NOTHING, SetId};
 use crate::sanitize::lines::Line;
 use crate::sanitize::log::{AccessRecord, Log, is_tracked, words_of};
 use crate::sanitize::order::{Order, Release};
 use crate::sanitize::part::{ONE_THREAD, Part, judge};
-use crate::sanitize::races::{Fault, Hazard, Touch};
+use crate::sanitize::races::{Fault, Hazard, Ignored, Touch};
 use crate::sanitize::request::{Op, Request, Space, Strength};
 use crate::sanitize::summary::{NEVER, condense};
 use crate::sanitize::table::{Known, LineLoad, Table};

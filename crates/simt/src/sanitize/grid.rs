@@ -9,12 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::sanitize::ignored::Ignored;
 use crate::sanitize::knowledge::{Knowledge, NOTHING, SetId};
 use crate::sanitize::launch_log::LaunchLog;
 use crate::sanitize::lines::scattered;
 use crate::sanitize::log::Log;
-use crate::sanitize::races::{Fault, Hazard};
+use crate::sanitize::races::{Fault, Hazard, Ignored};
 use crate::sanitize::request::Op;
 use crate::sanitize::summary::{Act, Conflict, Entry, Summary};
 use crate::sanitize::{log, tag};

@@ -1,9 +1,8 @@
 //! The part of a request that is in one line, and how the line records it.
 
-use crate::sanitize::ignored::Ignored;
 use crate::sanitize::lines::Line;
 use crate::sanitize::order::Order;
-use crate::sanitize::races::{Fault, Hazard, Touch, check, spread};
+use crate::sanitize::races::{Fault, Hazard, Ignored, Touch, check, spread};
 use crate::sanitize::request::{Op, Space};
 use crate::sanitize::tag::Tag;
 use crate::sanitize::words::WORDS;

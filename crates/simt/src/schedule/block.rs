@@ -1,9 +1,7 @@
-//! Schedules the warps of one block, its barriers, and paths that wait for each other.
+//! One block: starts it, schedules its warps, and gives the other blocks of its cluster access to its shared memory.
 
 mod arrivals;
-mod member;
 mod rounds;
-mod start;
 
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -14,14 +12,14 @@ use crate::exec::context::{Arrival, Commits, Context, Event, Peer};
 use crate::exec::launch_state::{BlockRows, Deadline, LaunchState};
 use crate::exec::prefetch::Strides;
 use crate::exec::undefined;
-use crate::exec::warp::{CLUSTER_BARRIER, SplitState, Warp};
+use crate::exec::warp::{CLUSTER_BARRIER, Split, SplitState, Warp};
 use crate::memory::Extent;
 use crate::printed;
 use crate::program::ins::{Area, Bases, Ins};
-use crate::sanitize::BlockShadow;
-use crate::schedule::barrier::Barrier;
+use crate::sanitize::{BlockShadow, RemoteThread};
+use crate::schedule::block::arrivals::Barrier;
 use crate::schedule::hang_report;
-use crate::schedule::splits::{others_wait, regroup, split_off};
+use crate::schedule::splits::{others_wait, regroup, rejoin, split_off};
 
 /// Number of polls after which a path is scheduled independently if lanes of its warp wait for it.
 const SPIN: u32 = 32;
@@ -446,6 +444,114 @@ impl Block {
         cx.warp.spun = if in_turn && !spins { cx.polls } else { 0 };
         spins
     }
+
+    /// Returns the block with this index at its first instruction. It represents `weight` blocks and reuses the storage
+    /// of `old`.
+    pub fn start(
+        launch: &LaunchState<'_>,
+        (index, weight): ([u32; 3], u64),
+        old: Option<Self>,
+        workspace: u64,
+    ) -> Self {
+        let ([gx, gy, _], [x, y, z]) = (launch.grid.map(u64::from), index.map(u64::from));
+        let linear = (z * gy + y) * gx + x;
+        let threads = launch.block.iter().product::<u32>();
+        let count = threads.div_ceil(32) as usize;
+        let kernel = launch.kernel;
+        let (start, total) = (launch.shared_start(), launch.shared_end());
+        let Storage { mut warps, mut shared, mut shadow, mut barriers, rows } =
+            old.map_or_else(Storage::default, Self::storage);
+        shared.clear();
+        shared.resize((total as usize).div_ceil(128).max(1), Line([0; 128]));
+        if launch.sanitize {
+            let [cx, cy, cz] = std::array::from_fn(|axis| u64::from(index[axis] / launch.cluster[axis]));
+            let cluster = (cz * gy + cy) * gx + cx;
+            shadow.begin(&launch.shadow, linear as u32, start as usize..total as usize, cluster);
+            if launch.cluster != [1; 3] {
+                // Blocks of a cluster follow commit order from the start.
+                shadow.run_in_turns();
+            }
+        }
+        barriers.iter_mut().for_each(Barrier::reset);
+        warps.resize_with(count, Box::default);
+        for (at, warp) in warps.iter_mut().enumerate() {
+            let lanes = (threads - at as u32 * 32).min(32);
+            warp.start(kernel, at as u32, u32::MAX >> (32 - lanes));
+        }
+        let mut rows = rows.unwrap_or_else(|| Box::new(BlockRows::new(launch, count as u32, workspace)));
+        rows.move_to(launch, linear, index);
+        let counters = Counters { blocks: 1, warps: count as u64, ..Counters::default() };
+        Self {
+            index,
+            peers: Vec::new(),
+            ended: false,
+            warps,
+            shared,
+            barriers,
+            armed: 0,
+            in_cluster: false,
+            live: count,
+            shadow,
+            rows,
+            cursor: 0,
+            issued: 0,
+            polls: 0,
+            check_time_at: if launch.deadline.is_some() { 0 } else { launch.watchdog },
+            checked: None,
+            counters,
+            weight,
+            printed: String::new(),
+            independent: false,
+        }
+    }
+
+    /// Returns the storage, for use by another block.
+    fn storage(self) -> Storage {
+        let Self { warps, shared, shadow, barriers, rows, .. } = self;
+        Storage { warps, shared, shadow, barriers, rows: Some(rows) }
+    }
+
+    /// Whether all threads that have not exited have arrived at the cluster barrier.
+    pub fn has_arrived(&self) -> bool {
+        self.warps.iter().all(|warp| warp.existing & !warp.exited & !warp.arrived == 0)
+    }
+
+    /// Releases the lanes that have arrived at the cluster barrier.
+    fn open_cluster_barrier(&mut self) {
+        self.in_cluster = false;
+        for warp in &mut self.warps {
+            let waiting = |f: &&Split| f.state == SplitState::Barrier { id: CLUSTER_BARRIER };
+            let waited = warp.splits.iter().filter(waiting).fold(0, |m, f| m | f.mask);
+            (warp.released, warp.arrived) = ((warp.released | warp.arrived) & !waited, 0);
+            if waited != 0 {
+                rejoin(warp, CLUSTER_BARRIER);
+            }
+        }
+    }
+
+    /// Passes the cluster barrier, at which all blocks of the cluster have arrived.
+    pub fn pass_cluster_barrier(&mut self, launch: &LaunchState<'_>) {
+        self.shadow.barrier();
+        self.shadow.acquire_from_cluster(&launch.shadow);
+        self.open_cluster_barrier();
+    }
+
+    /// Returns what other blocks of the cluster can access of this block. If the block is the one that `runs`, it keeps
+    /// its shadow state.
+    pub fn as_peer(&mut self, runs: bool) -> Peer {
+        let shadow = if runs { BlockShadow::default() } else { std::mem::take(&mut self.shadow) };
+        Peer { shared: self.shared.as_mut_ptr().cast(), ended: self.ended, index: self.index, shadow }
+    }
+
+    /// Takes back what [`Self::as_peer`] has lent.
+    pub fn take_back(&mut self, peer: &mut Peer) {
+        std::mem::swap(&mut self.shadow, &mut peer.shadow);
+    }
+
+    /// Returns the thread of another block that last accessed the block's shared memory since the cluster barrier.
+    pub fn remote_thread(&self) -> Option<RemoteThread> {
+        self.shadow.remote_thread()
+    }
 }
 
 /// The dispatch loop: executes instructions, starting at `pc`, until a handler stops the path.
@@ -463,4 +569,15 @@ fn dispatch(cx: &mut Context<'_>, mut pc: *const Ins) {
         }
         pc = undefined::begin(cx);
     }
+}
+
+/// Storage of a finished block of the same launch.
+#[derive(Debug, Default)]
+struct Storage {
+    #[expect(clippy::vec_box, reason = "the warp that runs changes places with another: a pointer, not a struct")]
+    warps: Vec<Box<Warp>>,
+    shared: Vec<Line>,
+    shadow: BlockShadow,
+    barriers: Box<[Barrier; 16]>,
+    rows: Option<Box<BlockRows>>,
 }
