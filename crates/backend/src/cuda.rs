@@ -17,7 +17,6 @@ mod flush;
 mod gate;
 mod graph;
 mod handles;
-mod health;
 mod host;
 mod kernel;
 mod launch;
@@ -27,7 +26,6 @@ mod mapping;
 mod measure;
 mod memory;
 mod nvml;
-mod observed;
 mod occupancy;
 mod operation;
 mod plugin;
@@ -35,8 +33,6 @@ mod prepare;
 mod printed;
 mod probe;
 mod repeated;
-mod shape;
-mod streams;
 mod table;
 mod texture;
 mod timing;
@@ -44,10 +40,32 @@ mod transfer;
 mod work;
 
 use super::{Backend, Device, DeviceError, DriverVersion};
-pub use health::Health;
-pub use observed::Cuda;
+use crate::Monitor as _;
+use cudarc::driver::sys;
+use nvml::Gpu;
+use runner_types::{Bytes, DeviceId, DeviceInfo, ThrottleReason};
 
-use runner_types::{Bytes, DeviceId, DeviceInfo};
+/// How a process observes the kernels of the GPUs that the driver shows to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cuda {
+    /// Timed by events.
+    Timed,
+    /// Timed by events and by CUPTI's records, the reference clock. For calibration, in a separate process, since
+    /// tracing slows what it traces. Opening a device fails without a supported CUPTI.
+    Traced,
+    /// Inside a profiler. Launches are marked for it and not timed, since it distorts times.
+    Profiled,
+    /// Inside compute-sanitizer. Buffers have no guard zones, which would count as in bounds, and launches are not
+    /// timed.
+    Memchecked,
+}
+
+impl Cuda {
+    /// Whether times are measured. A profiler and compute-sanitizer would distort them.
+    pub const fn has_clock(self) -> bool {
+        matches!(self, Self::Timed | Self::Traced)
+    }
+}
 
 impl Backend for Cuda {
     /// Creates no context, since that would take device memory. Free memory is therefore unknown.
@@ -94,7 +112,7 @@ pub fn probe() -> Result<Vec<(DeviceId, DeviceInfo)>, DeviceError> {
 pub fn health(ordinal: u32) -> Result<Health, DeviceError> {
     let listed = listed()?.into_iter().find(|device| device.id.ordinal == ordinal);
     let device = listed.ok_or_else(|| DeviceError::Unavailable(format!("there is no device {ordinal}")))?;
-    Ok(health::read_health(device.raw, device.info.name, driver_version()?.version))
+    Ok(read_health(device.raw, device.info.name, driver_version()?.version))
 }
 
 /// Version of the driver and the CUDA version that it supports.
@@ -128,6 +146,38 @@ fn cannot_open(id: &DeviceId, error: &DeviceError) -> DeviceError {
         "GPU {} cannot be opened: {error}; see `nvidia-smi` for the processes that use it",
         id.ordinal
     ))
+}
+
+/// The state of a GPU before it is used. It is read without a context, so a node can be checked before a task touches
+/// its GPU. Fields that NVML does not report are `None`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    pub name: String,
+    pub driver: Option<String>,
+    /// Total and free memory.
+    pub memory: Option<(Bytes, Bytes)>,
+    /// Number of processes with a context on the GPU.
+    pub processes: Option<u32>,
+    /// Why its clocks are limited; empty if they are not.
+    pub throttled_by: Vec<ThrottleReason>,
+    /// Memory errors that ECC could not correct, since the driver was loaded.
+    pub uncorrected_errors: Option<u64>,
+}
+
+fn read_health(device: sys::CUdevice, name: String, driver: Option<String>) -> Health {
+    let gpu = attributes::pci_bus_id(device).map_err(|error| error.to_string()).and_then(|pci| Gpu::open(&pci));
+    let Ok(mut gpu) = gpu else {
+        let throttled_by = Vec::new();
+        return Health { name, driver, memory: None, processes: None, throttled_by, uncorrected_errors: None };
+    };
+    Health {
+        name,
+        driver,
+        memory: gpu.memory().map(|(total, free)| (Bytes(total), Bytes(free))),
+        processes: gpu.users(),
+        throttled_by: gpu.state().throttled_by,
+        uncorrected_errors: gpu.uncorrected_errors(),
+    }
 }
 
 #[cfg(test)]

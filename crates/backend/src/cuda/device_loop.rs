@@ -18,10 +18,10 @@ use super::condition::{self, BEGIN, COUNTERS, FAILED, ITERATIONS, JUDGE, VALUES}
 use super::driver::{api, check};
 use super::handles::{Context, Module, Stream};
 use super::kernel::{Arguments, Kernel};
+use super::launch::Shape;
 use super::memory::{self, DeviceMemory};
 use super::operation::Operation;
 use super::repeated::{Iteration, Repeated};
-use super::shape::Shape;
 use crate::{Condition, DeviceError, Loop, ModuleId};
 use runner_types::Dim3;
 

@@ -10,8 +10,8 @@ use super::attributes;
 use super::driver::check;
 use super::handles::{Context, Module, Stream};
 use super::kernel::{Arguments, Kernel};
+use super::launch::Shape;
 use super::memory::{self, DeviceMemory};
-use super::shape::Shape;
 use crate::{DeviceError, ModuleId};
 use runner_types::{DeviceInfo, Dim3};
 

@@ -1,6 +1,6 @@
 //! Launches a kernel of a loaded module, and reports its resources.
 //!
-//! [`super::shape`] checks launches against the device's limits. This module checks the number and sizes of arguments
+//! [`Shape`] checks launches against the device's limits. This module checks the number and sizes of arguments
 //! if the driver reports them, since the driver reads as many as the kernel declares.
 
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use cudarc::driver::sys;
 use super::driver::{api, check};
 use super::handles::{Module, Stream};
 use super::launch;
-use super::shape::Shape;
+use super::launch::Shape;
 use crate::{DeviceError, ModuleId};
 use runner_types::KernelResources;
 

@@ -7,8 +7,8 @@ use cudarc::driver::sys;
 
 use super::handles::Module;
 use super::kernel::{Arguments, Kernel};
+use super::launch::Shape;
 use super::operation::Operation;
-use super::shape::Shape;
 use crate::{DeviceError, ModuleId};
 use runner_types::{DeviceInfo, Dim3};
 
