@@ -1,4 +1,8 @@
-//! How kernels access a buffer, when its memory is allocated, and how its content varies.
+//! How kernels access a buffer, when its memory is allocated, how its content varies, and what of it stays in the L2.
+
+use serde::{Deserialize, Serialize};
+
+use super::real::Numbers;
 
 /// How kernels access a buffer; decides how its content is reset before every launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -36,4 +40,15 @@ pub enum Allocation {
 pub enum Vary {
     /// The same elements in a different order for each set of inputs.
     Permute,
+}
+
+/// A buffer whose lines stay in the L2 while there is room.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(bound(serialize = "B: Serialize, R: Numbers", deserialize = "B: Deserialize<'de>, R: Numbers"))]
+pub struct Persist<B = String, R = f64> {
+    /// Name of the buffer, or its location on a device.
+    pub buffer: B,
+    /// Fraction of its lines to keep.
+    #[serde(with = "super::real")]
+    pub ratio: R,
 }

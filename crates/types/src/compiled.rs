@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CompileSettings, ToolkitInfo};
+use super::CompileSettings;
 
 /// Content address of a compiled unit: SHA-256 over source, included files, options, names, architecture, toolkit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -242,4 +242,13 @@ pub struct CompileFailure {
     pub summary: String,
     /// Complete log of the compiler.
     pub log: String,
+}
+
+/// Version of the compiler that built the kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ToolkitInfo {
+    /// NVRTC version, e.g. `(13, 0)`.
+    pub version: (u32, u32),
+    /// Full version of the package or toolkit if known, e.g. `13.0.88`.
+    pub build: Option<String>,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Access, Allocation, Bytes, Case, CaseHashes, CompileUnit, Compiled, ElementType, FieldAddress, FilePart, FillPlan,
     Fingerprint, GroupKey, LaunchSettings, NamedField, Persist, RefExpr, Regime, ScalarValue, Spread, StepsPlan,
-    Texture, Unsanitized, Value, Vary, WholeTolerance,
+    Texture, Tolerance, Unsanitized, Value, Vary, WholeTolerance,
 };
 
 /// Size of the guard zones before and after every buffer, which detect stray writes.
@@ -395,47 +395,6 @@ impl ExpectPlan {
             Self::Python(function) | Self::Cpp(function) => Some(&mut function.path),
             Self::Reference(_) | Self::Variant(_) | Self::List(_) => None,
         }
-    }
-}
-
-/// Permitted difference of a float from its reference. An element passes if any part allows it, or if it equals the
-/// reference rounded to its type.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Tolerance {
-    #[serde(with = "super::real")]
-    pub abs: f64,
-    /// Relative to the reference.
-    #[serde(with = "super::real")]
-    pub rel: f64,
-    /// Units in the last place (ulp) of the element type, from the rounded reference.
-    pub ulp: u64,
-    /// Whether to also allow an absolute difference derived from the terms of the reference, as if the manifest stated
-    /// no tolerance. Not serialized if false, so that case hashes stay the same as before this field existed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub derived: bool,
-}
-
-impl Tolerance {
-    /// Accepts only the rounded reference.
-    pub const EXACT: Self = Self { abs: 0.0, rel: 0.0, ulp: 0, derived: false };
-
-    /// Default tolerance of a type. Integers are exact. A float may differ from the reference by some roundings,
-    /// relative to it: a reduction tree over 2^28 elements of one sign stays within that. The absolute part is derived
-    /// from the data, because a constant would let zeros pass when the expected values are small.
-    pub const fn default_for(element: ElementType) -> Self {
-        let rel = match element {
-            ElementType::F64 => 1e-12,
-            ElementType::F32 => 1e-5,
-            ElementType::F16 => 2e-3,
-            ElementType::Bf16 => 2e-2,
-            _ => 0.0,
-        };
-        if rel > 0.0 { Self { rel, ulp: 1, derived: true, ..Self::EXACT } } else { Self::EXACT }
-    }
-
-    /// Whether no part is negative, infinite or NaN; otherwise everything or nothing would pass.
-    pub fn is_sound(&self) -> bool {
-        [self.abs, self.rel].iter().all(|part| part.is_finite() && *part >= 0.0)
     }
 }
 

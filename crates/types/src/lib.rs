@@ -29,7 +29,6 @@ mod narrow;
 mod note;
 mod operations;
 mod outcome;
-mod persist;
 pub mod real;
 mod record;
 mod reference;
@@ -39,13 +38,12 @@ mod source_text;
 mod steps;
 mod struct_fields;
 mod texture;
-mod toolkit;
+mod tolerance;
 mod units;
 mod unsanitized;
 mod value;
-mod whole;
 
-pub use buffer::{Access, Allocation, Vary};
+pub use buffer::{Access, Allocation, Persist, Vary};
 pub use calendar::calendar_time;
 pub use case::{Case, CaseHashes, CaseKey, Fingerprint, GroupKey, axes_text, axis_value, case_name};
 pub use claim::Claim;
@@ -53,7 +51,7 @@ pub use commit::Commit;
 pub use comparison_rules::{Acceptance, ComparisonRules};
 pub use compiled::{
     CodeKind, CodePart, CompileFailure, CompileKey, CompileUnit, Compiled, KernelCompiler, KernelResources, ListedCode,
-    Plugin, SourceForm,
+    Plugin, SourceForm, ToolkitInfo,
 };
 pub use compiler_option::RefusedOption;
 pub use counter::{
@@ -71,7 +69,7 @@ pub use fill::{FilePart, FillPlan, Sparse, Structure};
 pub use job::{
     ArgPlan, BlockPlan, BodyPlan, BufferPlan, CaseJob, CheckPlan, ExpectPlan, FunctionArgument, FunctionPlan,
     GUARD_BYTES, GridPlan, GroupJob, HostPlan, INDEX, LaunchPlan, MeasurePlan, PrintedPlan, Sharing, SymbolPlan,
-    Tolerance, WorkAmount,
+    WorkAmount,
 };
 pub use line_counts::{CountedLine, LineCounts};
 pub use machine::{
@@ -87,7 +85,6 @@ pub use operations::{
     ListedOperation, list_of, listed_operations, operation_counts, with_lists, write_list, write_operations,
 };
 pub use outcome::{Allowed, Failure, Mismatch, Outcome, Roof, Unchecked, Verdict};
-pub use persist::Persist;
 pub use real::Real;
 pub use record::{
     AxisColumn, CaseRecord, FINALISTS, LaunchRecord, NoiseFloor, PageTemplate, Processes, Ratio, Records, RegimeResult,
@@ -100,11 +97,10 @@ pub use source_text::{SourceText, Span};
 pub use steps::{ConditionPlan, IterationPlan, LoopPlan, ReadPlan, Renamed, ScalarValue, StepPlan, StepsPlan};
 pub use struct_fields::{FieldAddress, NamedField, describe_layout, lay_out, layout_definitions, layout_symbol};
 pub use texture::{Texture, TextureAddress, TextureFilter, TextureKind, TextureSampler};
-pub use toolkit::ToolkitInfo;
+pub use tolerance::{Tolerance, WholeTolerance};
 pub use units::{Bytes, Joules, Nanoseconds, Watts};
 pub use unsanitized::{SanitizerClass, Unsanitized};
 pub use value::Value;
-pub use whole::WholeTolerance;
 
 /// Whether a field has its default value, so that JSON can omit it.
 pub fn is_default<T: Default + PartialEq>(field: &T) -> bool {
