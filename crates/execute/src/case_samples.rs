@@ -6,7 +6,6 @@
 
 use super::audit::Audit;
 use super::input_sets::FIRST;
-use super::throttling::Throttling;
 use runner_backend::{Series, Timing};
 use runner_stats::median_interval;
 use runner_types::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit};
@@ -229,4 +228,32 @@ fn ratio_half_width(base: &[Round], this: &[Round]) -> f64 {
         logs.extend(pair.map(|same| (same.whole / round.whole).ln()));
     }
     runner_stats::trimmed_half_width(&logs).unwrap_or(f64::INFINITY)
+}
+
+/// Which samples of a case were taken while the device was throttled, and why.
+#[derive(Debug, Default)]
+pub struct Throttling {
+    /// Number of throttled samples that count nevertheless.
+    kept: usize,
+    reasons: Vec<ThrottleReason>,
+}
+
+impl Throttling {
+    /// Records that the samples from a round on count although the device was throttled.
+    pub fn keep(&mut self, from: u32, rounds: &[Round], reasons: &[ThrottleReason]) {
+        self.kept += rounds.iter().filter(|round| round.round >= from).count();
+        self.add(reasons);
+    }
+
+    pub fn add(&mut self, reasons: &[ThrottleReason]) {
+        self.reasons.extend_from_slice(reasons);
+        self.reasons.sort_unstable();
+        self.reasons.dedup();
+    }
+
+    /// Note for the case; `None` if the device was not throttled.
+    pub fn note(&self, regime: Regime, discarded: usize) -> Option<Note> {
+        let (reasons, discarded, kept) = (self.reasons.clone(), discarded as u64, self.kept as u64);
+        (!reasons.is_empty()).then_some(Note::Throttled { regime, reasons, discarded, kept })
+    }
 }

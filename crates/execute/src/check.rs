@@ -17,16 +17,15 @@ use super::nan_results::find_unfounded;
 use super::outputs::{keep_lines, keep_outputs};
 use super::prepare::Prepared;
 use super::printed;
-use super::profiler_marks::announce_marks;
 use super::repeat::{Repeated, count_instructions, repeat};
 use super::stop::{Lost, Stop};
 use super::values::{begin_functions, keep_for_others};
 use super::variables::{begin, look_at_variables, preparation};
-use runner_backend::{Batch, CountReport};
+use runner_backend::{Batch, CountReport, Launch, Step};
 use runner_cuda_source::source_lines::gather_lines;
 use runner_types::{
-    Activity, BodyCounters, BodyPlan, CaseJob, CompileUnit, CountedLine, Counters, Event, ExpectPlan, LineCounts, Note,
-    Outcome, Phase, Verdict,
+    Activity, BodyCounters, BodyPlan, CaseJob, CompileUnit, CountedLine, Counters, Event, ExpectPlan, KernelCode,
+    LaunchPlan, LineCounts, MarkedLaunch, Note, Outcome, Phase, StepsPlan, Verdict,
 };
 
 /// Cases that have run and either passed their checks or have none. Only they hold memory.
@@ -331,4 +330,38 @@ fn without_instructions(counters: &Counters) -> Counters {
     let kept =
         counters.0.iter().filter(|(name, _)| !["inst_executed", "thread_inst_executed"].contains(&name.as_ref()));
     Counters(kept.map(|(name, count)| (name.clone(), *count)).collect())
+}
+
+/// Tells a surrounding profiler which kernels the next launches run, so that it can attribute its counts. The number of
+/// launches of a conditional loop is unknown.
+fn announce_marks(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
+    let job = case.job;
+    if let (true, BodyPlan::Launches(plans)) = (bench.is_profiled(), &job.body)
+        && let Some(body) = case.device_body()
+    {
+        if job.steps.as_ref().is_some_and(StepsPlan::has_loop) {
+            let note = Note::NoCounters { why: "the condition of a loop decides how many launches there are".into() };
+            return bench.note(job, note);
+        }
+        let made: Vec<&Launch> = body
+            .steps
+            .iter()
+            .filter_map(|step| if let Step::Launch(made) = step { Some(made) } else { None })
+            .collect();
+        let order: Vec<usize> = match &job.steps {
+            Some(steps) => steps.order(),
+            None => (0..plans.len()).collect(),
+        };
+        let marked = |(plan, made): (&usize, &&Launch)| {
+            Some(MarkedLaunch { kernel: plans.get(*plan)?.mangled().to_owned(), grid: made.grid, block: made.block })
+        };
+        let launches = order.iter().zip(&made).filter_map(marked).collect();
+        let (case, process, whole_only) = (job.case.clone(), std::process::id(), job.steps.is_some());
+        let code = |plan: &LaunchPlan| {
+            let path = plan.compiled.as_ref()?.code.clone();
+            Some((plan.mangled().to_owned(), KernelCode { unit: plan.unit.clone(), path }))
+        };
+        let code = plans.iter().filter(|_| job.lines).filter_map(code).collect();
+        bench.say(Event::LaunchesMarked { case, process, launches, whole_only, code });
+    }
 }

@@ -2,16 +2,18 @@
 
 use super::accuracy::Errors;
 use super::bench::Bench;
-use super::bins::find_outside_of_bins;
 use super::cases::{Body, ReadyCase};
 use super::compared_elements::{Sides, read_sides};
 use super::illegal_writes::find_trespass;
 use super::kernels::check::surely_passes;
 use super::leeway::find_mismatch;
+use super::operand::{Lanes, PIECE, show, whole};
+use super::parallel;
 use super::stop::Stop;
 use super::unwritten::find_unwritten;
+use super::values::read_actual;
 use runner_types::{
-    BodyPlan, CaseJob, CheckPlan, ExpectPlan, Mismatch, Note, RefExpr, ResultError, Unchecked, Verdict,
+    BodyPlan, CaseJob, CheckPlan, ExpectPlan, Mismatch, Note, RefExpr, RefFunction, ResultError, Unchecked, Verdict,
 };
 
 /// A verdict, and how much of a partial output it covers.
@@ -86,4 +88,47 @@ fn own_checks<'a>(case: &ReadyCase<'a>) -> Vec<&'a CheckPlan> {
 /// Whether a case's body is this reference expression.
 fn is_reference(job: &CaseJob, expression: &RefExpr) -> bool {
     matches!(&job.body, BodyPlan::Cpu(own) if own == expression)
+}
+
+/// Mismatch of a check whose result has elements outside the bins it counts. They are wrong, but no count would show
+/// it.
+fn find_outside_of_bins(
+    bench: &mut Bench<'_>,
+    case: &ReadyCase<'_>,
+    check: &CheckPlan,
+) -> Result<Option<Mismatch>, Stop> {
+    let Some((counted, bins)) = counted(&check.actual) else { return Ok(None) };
+    let values = read_actual(bench, case, &CheckPlan { actual: counted.clone(), ..check.clone() })?;
+    let (element, len) = (values.element(), values.len().unwrap_or(0));
+    let blocks = parallel::blocks(len, PIECE, &|block| {
+        let Lanes::Int(lanes) = values.lanes(block.clone()) else { return (None, 0) };
+        let outside = |lane: &i64| !(0..i128::from(bins)).contains(&whole(element, *lane));
+        let first = lanes.iter().position(outside).map(|place| block.start + place);
+        (first, lanes.iter().filter(|lane| outside(lane)).count() as u64)
+    });
+    let wrong = blocks.iter().map(|(_, wrong)| wrong).sum();
+    let first = blocks.into_iter().find_map(|(first, _)| first);
+    Ok(first.map(|first| Mismatch {
+        what: format!("{}: elements that are counted", check.text),
+        index: first as u64,
+        expected: format!("an integer from 0 to {}", bins - 1),
+        got: show(values.number(first), element),
+        error: None,
+        wrong,
+        of: len as u64,
+        allowed: None,
+    }))
+}
+
+/// Expression whose elements are counted in bins, and the number of bins.
+fn counted(expression: &RefExpr) -> Option<(&RefExpr, i64)> {
+    let (function, buffers, integers) = match expression {
+        RefExpr::Call { function, buffers, integers } => (function, buffers, integers),
+        RefExpr::Elementwise { operands, .. } => return operands.iter().find_map(counted),
+        RefExpr::Buffer(_) | RefExpr::Constant(_) => return None,
+    };
+    match (function, buffers.as_slice(), integers.as_slice()) {
+        (RefFunction::Histogram, [counted], [bins]) => Some((counted, *bins)),
+        _ => buffers.iter().find_map(counted),
+    }
 }

@@ -4,9 +4,13 @@ use super::bench::{Bench, host_allowance};
 use super::buffers::Slot;
 use super::cases::{Body, Cases, DeviceBody, ReadyCase};
 use super::stop::{Lost, Stop};
-use super::{host, launch, reference, steps};
-use runner_backend::{HostCall, ModuleId, Step};
-use runner_types::{Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, HostPlan, LaunchPlan, RefExpr, StepsPlan};
+use super::{host, launch, reference};
+use runner_backend::{BufferId, Condition, HostCall, Iteration, Loop, ModuleId, Read, Step};
+use runner_lang::Program;
+use runner_types::{
+    Activity, ArgPlan, BodyPlan, BufferPlan, CaseJob, ConditionPlan, HostPlan, IterationPlan, LaunchPlan, RefExpr,
+    StepPlan, StepsPlan,
+};
 
 /// Cases whose code, memory and inputs are on the device. None has run yet.
 pub struct Prepared<'b, 'a> {
@@ -99,7 +103,7 @@ fn add_launches(
         Some(plan) => {
             let store = &bench.store;
             let buffer = |name: &str| body.buffer(store, name);
-            body.steps = steps::resolve(&plan.steps, &body.steps, &buffer)?;
+            body.steps = resolve_steps(&plan.steps, &body.steps, &buffer)?;
             plan.shown.iter().filter_map(|index| records.get(*index).cloned()).collect()
         }
     };
@@ -210,4 +214,44 @@ fn names_of_arguments(launches: &[LaunchPlan]) -> Vec<&str> {
 
 fn buffers_of(args: &[ArgPlan]) -> Vec<&str> {
     args.iter().flat_map(ArgPlan::buffers).collect()
+}
+
+/// Resolves steps. The plan refers to `launches` by index; `buffer` returns the memory of a named buffer.
+fn resolve_steps(
+    plan: &[StepPlan],
+    launches: &[Step],
+    buffer: &dyn Fn(&str) -> Option<BufferId>,
+) -> Result<Vec<Step>, Stop> {
+    plan.iter().map(|step| resolve_step(step, launches, buffer)).collect()
+}
+
+fn resolve_step(plan: &StepPlan, launches: &[Step], buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<Step, Stop> {
+    let memory = |name: &str| {
+        buffer(name).ok_or_else(|| Stop::unresolved(format!("a step names a buffer `{name}` that the case lacks")))
+    };
+    Ok(match plan {
+        StepPlan::Launch(index) => {
+            let launch = launches.get(*index).cloned();
+            launch.ok_or_else(|| Stop::unresolved(format!("the case has no launch {index}")))?
+        }
+        StepPlan::Memset { buffer, value } => Step::Memset { buffer: memory(buffer)?, value: *value },
+        StepPlan::Copy { from, to } => Step::Copy { from: memory(from)?, to: memory(to)? },
+        StepPlan::Loop(plan) => {
+            let iteration = |plan: &IterationPlan| {
+                let steps = resolve_steps(&plan.steps, launches, buffer)?;
+                Ok(Iteration { steps, until: condition(&plan.until, &memory)? })
+            };
+            let iterations = plan.iterations.iter().map(iteration).collect::<Result<_, Stop>>()?;
+            Step::Loop(Box::new(Loop { iterations, at_most: plan.at_most }))
+        }
+    })
+}
+
+fn condition(plan: &ConditionPlan, memory: &dyn Fn(&str) -> Result<BufferId, Stop>) -> Result<Condition, Stop> {
+    let program = Program::parse(&plan.text).map_err(|error| format!("until `{}`: {}", plan.text, error.message))?;
+    let scope = plan.scope.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    let reads = plan.reads.iter().map(|read| {
+        Ok::<_, Stop>(Read { name: read.name.clone(), buffer: memory(&read.buffer)?, element: read.element })
+    });
+    Ok(Condition { program, scope, reads: reads.collect::<Result<_, _>>()? })
 }
