@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Expression, FileSpec, FunctionSpec, Reference, Template, TensorSpec};
+use super::{Expression, FileSpec, Reference, Template, TensorSpec};
 use runner_types::Span;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -61,4 +61,22 @@ pub struct ToleranceSpec {
     pub fraction: Option<f64>,
     pub norm: Option<f64>,
     pub max_norm: Option<f64>,
+}
+
+/// A user-defined Python or C++ function that computes expected values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionSpec {
+    pub path: PathBuf,
+    pub function: String,
+    /// Parameters, named like the buffers, axes and bindings that they receive.
+    pub parameters: Vec<FunctionParameter>,
+    /// The call as written in the manifest.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FunctionParameter {
+    Buffer(String),
+    /// An axis, a binding or a device attribute.
+    Value(Expression),
 }

@@ -10,28 +10,22 @@ use std::sync::Arc;
 
 use runner_files::project::Project;
 use runner_types::{
-    BackendKind, Claim, ComparisonRules, CompileSettings, KernelCompiler, LaunchSettings, Persist, Regime, SourceText,
-    Span, TextureKind, TextureSampler, Unsanitized, Value,
+    BackendKind, Claim, ComparisonRules, CompileSettings, Failure, KernelCompiler, LaunchSettings, Persist, Regime,
+    SourceText, Span, TextureKind, TextureSampler, Unsanitized, Value,
 };
 
 mod buffers;
 mod changes;
 mod checks;
-mod function;
 mod located;
-mod on_backend;
 mod packages;
-mod search;
 mod steps;
 
 pub use buffers::{BufferSpec, FileSpec, FillSpec, StructureSpec, TensorSpec};
 pub use changes::changes;
-pub use checks::{CheckSpec, Expectation, PrintedSpec, ToleranceSpec};
-pub use function::{FunctionParameter, FunctionSpec};
+pub use checks::{CheckSpec, Expectation, FunctionParameter, FunctionSpec, PrintedSpec, ToleranceSpec};
 pub use located::{Expression, Located, Reference, Template, fault, place};
-pub use on_backend::{ExpectedFailure, OnBackend};
 pub use packages::{PackageSpec, Registry};
-pub use search::SearchSpec;
 pub use steps::{LoopSpec, StepSpec, Times};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -182,6 +176,29 @@ pub struct VariantSpec {
     pub sampled: bool,
     pub body: BodySpec,
     pub span: Span,
+}
+
+impl VariantSpec {
+    /// Expected failures on a backend; empty if the variant should succeed.
+    pub fn fails_on(&self, backend: BackendKind) -> &[ExpectedFailure] {
+        self.on.get(&backend).and_then(|own| own.fails.as_deref()).unwrap_or(&self.fails)
+    }
+}
+
+/// Overrides of a variant on one backend.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OnBackend {
+    /// Conditions in addition to the variant's.
+    pub requires: Vec<Expression>,
+    /// Replaces the expected failures; empty if the variant should succeed.
+    pub fails: Option<Vec<ExpectedFailure>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExpectedFailure {
+    pub failure: Failure,
+    /// Condition on the axes that selects the cases; `None` for all.
+    pub condition: Option<Expression>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -356,4 +373,23 @@ impl Manifest {
         let replaced = self.on.get(&backend).map(|o| o.axes.as_slice()).unwrap_or_default();
         self.axes.iter().map(|axis| replaced.iter().find(|r| r.name == axis.name).unwrap_or(axis).clone()).collect()
     }
+}
+
+/// Settings of `[search]`; omitted ones are chosen by the program.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SearchSpec {
+    pub strategy: Option<String>,
+    /// Number of configurations to evaluate, or a percentage of the search space, as written in the manifest.
+    pub budget: Option<String>,
+    pub seed: Option<u64>,
+    /// What to minimise; if empty, the program chooses.
+    pub objectives: Vec<String>,
+    /// Number of best configurations to measure at the end.
+    pub finalists: Option<u32>,
+    /// Maximum number of samples of a configuration before the final measurement.
+    pub samples: Option<u32>,
+    /// Factor over the best time. Sampling of a configuration ends if all its samples exceed that.
+    pub drop_above: Option<f64>,
+    /// Axes to search instead of the manifest's.
+    pub axes: Vec<Axis>,
 }
