@@ -5,7 +5,6 @@
 //! output of `ncu`; [`Tally`] assigns its rows to the launches of cases. An unavailable counter is reported as missing.
 //! [`memcheck`] runs a worker inside compute-sanitizer in the same way.
 
-mod assign;
 mod by_line;
 mod findings;
 pub mod memcheck;
