@@ -9,7 +9,6 @@
 mod checkout;
 mod export;
 mod files;
-mod log;
 
 use std::path::Path;
 
