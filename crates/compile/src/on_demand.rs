@@ -11,7 +11,7 @@ use super::cache::Cache;
 use super::disassembler::Disassembler;
 use super::fetch::Network;
 use super::library_headers::LibraryHeaders;
-use super::plugin::Nvcc;
+use super::nvcc::Nvcc;
 use super::toolkit::Toolkit;
 use runner_process::programs::Programs;
 use runner_types::{CompileFailure, CompileUnit, Compiled};
