@@ -8,7 +8,6 @@
 mod candidates;
 mod error;
 mod evaluations;
-mod finalists;
 mod header;
 mod html;
 mod identity;
@@ -27,12 +26,10 @@ mod shards;
 mod sizes;
 mod source;
 mod table;
-mod units;
 mod values;
 
-pub use candidates::Candidates;
+pub use candidates::{Candidates, Finalists};
 pub use error::TuneError;
-pub use finalists::Finalists;
 pub use identity::{Identity, files_of, identify};
 pub use late::read_late;
 pub use objective::Objective;
