@@ -88,6 +88,8 @@ pub struct Portion {
     pub group_count: u32,
     /// Commit of the submitted checkout.
     pub revision: Option<String>,
+    /// Hash of the files that the job copied.
+    pub files: String,
 }
 
 /// What `run` and `profile` do with one manifest.

@@ -14,8 +14,9 @@ use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::session::breaks_claims;
-use runner_cluster::{Job, State, Submission, mark_collected, shards_folder};
+use runner_cluster::{Job, State, Submission, is_reported, mark_collected, shards_folder};
 use runner_lang::format::visible_lines;
+use runner_types::RunContext;
 
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = Job::read(&args.job).map_err(Failure::usage)?;
@@ -105,10 +106,16 @@ pub fn collect(
         return Ok(if open.is_empty() { Exit::Success } else { Exit::CaseFailed });
     }
     let sources = vec![shards_folder(dir)];
+    let nothing = || Failure::environment("no shard has a result yet");
     if open.len() == shards.len() && !sources[0].exists() {
-        return Err(Failure::environment("no shard has a result yet"));
+        return Err(nothing());
     }
-    let merged = merge::merge(&sources, &Target { out, job: Some(&job.name) }, console)?;
+    let version = Submission::version(&submissions);
+    let counts = |journal: &Path, run: &RunContext| is_reported(journal, run, version);
+    let merged = merge::merge(&sources, &Target { out, job: Some(&job.name), counts: &counts }, console)?;
+    if merged.reports.is_empty() {
+        return Err(nothing());
+    }
     let compared = compare_reports(job, &merged.reports, headline, console);
     for Report { folder, records, .. } in &merged.reports {
         headline.push(format!("{}: {}", records.header.experiment, runner_report::counts(records)));

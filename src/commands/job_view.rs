@@ -66,9 +66,12 @@ impl<'a> JobView<'a> {
         shards: &'a [ShardStatus],
         known: &Known,
     ) -> Self {
+        let version = Submission::version(submissions);
         let cases = |shard: &ShardStatus| match shard.state {
             State::Done => job.cases(shard.work),
-            State::Running | State::Queued | State::Failed | State::Lost => settled_cases(&job.folder(dir, shard.work)),
+            State::Running | State::Queued | State::Failed | State::Lost => {
+                settled_cases(&job.folder(dir, shard.work), version)
+            }
             State::Damaged | State::Outdated | State::Unsubmitted => 0,
         };
         let cases = shards.iter().map(cases).sum();

@@ -18,7 +18,7 @@ use runner_lang::format::plural;
 use runner_results::analyse;
 use runner_results::journal::{self, FolderLock, History, JournalError, Merged, Missing, RECORDS_FILE};
 use runner_results::stored::{self, ReadError, folder_of_device};
-use runner_types::{Environment, GroupKey, Records, RunHeader, Shard};
+use runner_types::{Environment, GroupKey, Records, RunContext, RunHeader, Shard};
 
 const MOST_NAMES: usize = 5;
 
@@ -29,17 +29,20 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
 
 pub fn run(args: &MergeArgs, console: &mut Console) -> Result<Exit, Failure> {
-    merge(&args.sources, &Target { out: args.out.as_deref(), job: None }, console).map(|written| written.exit)
+    merge(&args.sources, &Target { out: args.out.as_deref(), job: None, counts: &|_, _| true }, console)
+        .map(|written| written.exit)
 }
 
-/// Where to write reports.
-#[derive(Debug, Clone, Copy)]
+/// Which journals to merge, and where to write reports.
+#[derive(Clone, Copy)]
 pub struct Target<'a> {
     /// Folder named by the user.
     pub out: Option<&'a Path>,
     /// Cluster job that produced the results. Folders of partial reports carry its name, since other jobs of the
     /// experiment write partial reports too.
     pub job: Option<&'a str>,
+    /// Whether to merge a journal, given its path and its last run.
+    pub counts: &'a dyn Fn(&Path, &RunContext) -> bool,
 }
 
 impl Target<'_> {
@@ -70,7 +73,7 @@ pub fn merge(sources: &[PathBuf], target: &Target<'_>, console: &mut Console) ->
     let mut files: Vec<PathBuf> = found.into_iter().flatten().collect();
     files.sort();
     files.dedup();
-    let joined = stored::join(&files).map_err(|e| failure(&e))?;
+    let joined = stored::join_if(&files, target.counts).map_err(|e| failure(&e))?;
     for warning in &joined.warnings {
         console.say(&format!("warning: {warning}"));
     }

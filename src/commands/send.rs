@@ -82,6 +82,8 @@ pub struct Batch {
     pub retries: Vec<Retry>,
     /// Hash that identifies the submitted files.
     pub snapshot: String,
+    /// See [`Submission::files`].
+    pub files: Option<String>,
     /// Scheduler jobs that must end before the first task starts.
     pub after: Vec<String>,
 }
@@ -440,9 +442,9 @@ fn place(queue: &dyn Queue, script: &Script, tag: &str, console: &mut Console) -
 }
 
 fn submission(batch: Batch) -> Submission {
-    let Batch { number, tasks, retries, snapshot, .. } = batch;
+    let Batch { number, tasks, retries, snapshot, files, .. } = batch;
     let submitted = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
-    Submission { number, user: Some(user()), submitted, snapshot, tasks, retries, ..Submission::default() }
+    Submission { number, user: Some(user()), submitted, snapshot, files, tasks, retries, ..Submission::default() }
 }
 
 /// All tasks of a submission.

@@ -65,9 +65,9 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     let job = &described.job;
     let mut shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
     refuse_other_version(&dir, &earlier, &shards, |snapshot| snapshot.of_files() != ready.files)?;
-    let outdated = outdated::find(&dir, job, &manifests, &ready.kernels);
-    if !outdated.is_empty() {
-        outdated::mark(&outdated, earlier.len() as u32)?;
+    let finished = outdated::find(&dir, job, &manifests, &ready.kernels, Some(&ready.files));
+    finished.mark(earlier.len() as u32, &ready.files)?;
+    if !finished.outdated.is_empty() {
         shards = runner_cluster::status(&dir, job, &earlier, &Known::read(&dir));
     }
     let chosen = chosen(args, job, &earlier, &shards)?;
@@ -90,7 +90,7 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
             }
         }
         let after = send::open_jobs(&args.sending.after, job, console)?;
-        let batch = Batch { after, ..batch(job, &chosen, &earlier, &shards, ready.snapshot) };
+        let batch = Batch { after, ..batch(job, &chosen, &earlier, &shards, (ready.snapshot, Some(ready.files))) };
         announce(job, &chosen, batch.tasks.len(), console);
         send::send((&dir, job, described.limits), batch, &earlier, &shards, console)?;
     }
@@ -121,7 +121,7 @@ fn dry_run(
     refuse_other_version(&dir, &earlier, &shards, |snapshot| snapshot.edited(&dir).next().is_some())?;
     if shards.iter().any(|shard| shard.state == State::Done) {
         let kernels = ahead::compile_in_place(args, manifests, &described, console)?;
-        for (work, _) in outdated::find(&dir, job, manifests, &kernels) {
+        for (work, _) in outdated::find(&dir, job, manifests, &kernels, None).outdated {
             let changed = shards.iter_mut().filter(|shard| shard.work == work);
             changed.for_each(|shard| shard.state = State::Outdated);
         }
@@ -132,7 +132,7 @@ fn dry_run(
         return Ok(Exit::Success);
     }
     let after = send::open_jobs(&args.sending.after, job, console)?;
-    let batch = Batch { after, ..batch(job, &chosen, &earlier, &shards, "SNAPSHOT".to_owned()) };
+    let batch = Batch { after, ..batch(job, &chosen, &earlier, &shards, ("SNAPSHOT".to_owned(), None)) };
     announce(job, &chosen, batch.tasks.len(), console);
     send::show((&dir, job, described.limits), batch, console)?;
     Ok(Exit::Success)
@@ -179,7 +179,13 @@ fn refuse_other_version(
 }
 
 /// Packs shards into tasks. Retries with extra resources get their own tasks.
-fn batch(job: &Job, chosen: &[Work], earlier: &[Submission], shards: &[ShardStatus], snapshot: String) -> Batch {
+fn batch(
+    job: &Job,
+    chosen: &[Work],
+    earlier: &[Submission],
+    shards: &[ShardStatus],
+    (snapshot, files): (String, Option<String>),
+) -> Batch {
     let retry_of = |work: &Work| {
         let Some(shard) = shards.iter().find(|shard| shard.work == *work) else { return Retry::default() };
         let last = shard.place.and_then(|(number, task)| {
@@ -211,7 +217,7 @@ fn batch(job: &Job, chosen: &[Work], earlier: &[Submission], shards: &[ShardStat
     if retries.iter().all(|retry| *retry == Retry::default()) {
         retries.clear();
     }
-    Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot, after: Vec::new() }
+    Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot, files, after: Vec::new() }
 }
 
 /// Says that there is nothing to submit. Submits the collecting job if the last submission has none.

@@ -80,7 +80,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         Ok(files) => files,
         Err(failure) => return task.fail(failure, &interrupt, console),
     };
-    if let Err(failure) = task.preflight() {
+    if let Err(failure) = task.refuse_older_version(&files).and_then(|()| task.preflight()) {
         return task.fail(failure, &interrupt, console);
     }
     for work in shards {
@@ -126,6 +126,8 @@ fn set_aside(attempt: &Path, kills: u64) -> Failure {
 }
 
 struct Files {
+    /// Hash of the copies.
+    hash: String,
     /// Commit of the submitted checkout.
     revision: Option<String>,
     /// Permissions from the command line for these files. The job itself grants none, since someone else may have
@@ -150,13 +152,27 @@ impl Task<'_> {
         let allow_outside = trust.reach.allow_outside;
         let project: Option<PathBuf> = (!allow_outside).then(|| Snapshot::root(self.dir, files));
         let trust = TrustArgs { reach: ReachArgs { project, allow_outside }, ..trust.clone() };
-        Ok(Files { revision: snapshot.revision, trust })
+        Ok(Files { hash: snapshot.of_files(), revision: snapshot.revision, trust })
     }
 
     fn write(&self, event: TaskEvent) -> Result<(), Failure> {
         self.log
             .write(event)
             .map_err(|error| Failure::environment(format!("cannot write the log of the task: {error}")))
+    }
+
+    /// Fails if the job was submitted again with other files: the results would not count.
+    fn refuse_older_version(&self, files: &Files) -> Result<(), Failure> {
+        let submissions = Submission::all(self.dir, self.job).map_err(Failure::environment)?;
+        match submissions.last() {
+            Some(Submission { number, files: Some(newer), .. }) if *newer != files.hash => {
+                Err(Failure::usage(format!(
+                    "{} was submitted again after an edit: run the scripts of submission {number}",
+                    self.dir.display()
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Fails if the node's GPU is not the expected one, or is unfit for measuring.
@@ -176,7 +192,7 @@ impl Task<'_> {
         console: &mut Console,
     ) -> Result<(), Failure> {
         let folder = self.job.folder(self.dir, work);
-        if is_done(&folder) {
+        if is_done(&folder, Some(&files.hash)) {
             return Ok(());
         }
         let experiment = &self.job.experiments[work.experiment];
@@ -187,6 +203,7 @@ impl Task<'_> {
             cases: experiment.cases.iter().sum(),
             group_count: experiment.groups,
             revision: files.revision.clone(),
+            files: files.hash.clone(),
         };
         let manifest = load_manifest(&experiment.manifest, &options.trust.reach, options.network, console)?;
         if manifest.hash != experiment.hash {

@@ -376,6 +376,7 @@ fn context(args: &RunOptions, device_uuid: Option<String>) -> RunContext {
         arguments: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         device_uuid,
         shard: args.shard,
+        files: args.portion.as_ref().map(|portion| portion.files.clone()),
     }
 }
 

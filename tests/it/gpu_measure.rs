@@ -146,6 +146,7 @@ fn records(gpu: &mut Gpu, groups: &[GroupJob], name: &str) -> Records {
             arguments: vec![],
             device_uuid: None,
             shard: None,
+            files: None,
         },
         cases: 0,
         groups: groups.len() as u32,

@@ -3,6 +3,10 @@
 //! An attempt never writes to another's journal. After the scheduler restarts a task, the first instance may still be
 //! running on a node that the scheduler has lost, and file locks do not work on every shared file system. An attempt
 //! resumes from a copy of the previous journal; merging keeps one result per group.
+//!
+//! Each run records the hash of the files that it used: its version. Results count only for the job's current version,
+//! which is that of the last submission. A submission accepts finished attempts of other versions whose cases it does not
+//! change.
 
 use std::fs;
 use std::io;
@@ -11,12 +15,16 @@ use std::path::{Path, PathBuf};
 use super::job::subfolders;
 use runner_files::atomic::WriteError;
 use runner_files::sealed;
-use runner_results::journal::{self, Contents, JOURNAL_FILE, JournalError};
+use runner_results::journal::{self, Contents, JOURNAL_FILE, JournalError, whole_run};
+use runner_types::RunContext;
 
 /// File that marks an attempt whose results no longer apply. It holds the number of submissions at the time, followed
 /// by [`RERUN`] if the shard must start over.
 const OUTDATED: &str = "outdated";
 const RERUN: &str = " rerun";
+
+/// File of an attempt with the version that its results apply to, besides their own.
+const APPLIES: &str = "applies";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outdated {
@@ -26,33 +34,62 @@ pub struct Outdated {
     pub is_rerun: bool,
 }
 
-/// Whether an attempt at the shard ran every case and its results still apply.
-pub fn is_done(folder: &Path) -> bool {
-    finished_journal(folder).is_some()
+/// Whether an attempt at the shard ran every case and its results count for `version`.
+pub fn is_done(folder: &Path, version: Option<&str>) -> bool {
+    finished_journal(folder, version).is_some()
 }
 
-/// Journal of the last attempt that ran every case and whose results still apply.
-pub fn finished_journal(folder: &Path) -> Option<PathBuf> {
-    finished(folder).find(|journal| journal::damage(journal).is_none())
+/// Journal of the last attempt that ran every case and whose results count for `version`; for any version, `None`.
+pub fn finished_journal(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
+    let counts = |journal: &PathBuf| whole_run(journal).is_ok_and(|run| counts_for(journal, &run, version));
+    finished(folder).find(counts)
 }
 
 /// Describes damage to the results of the last finished attempt at a shard, if any.
 pub fn damage(folder: &Path) -> Option<String> {
-    journal::damage(&finished(folder).next()?)
+    whole_run(&finished(folder).next()?).err()
 }
 
-/// Journals of attempts that ran every case and whose results still apply, latest first.
+/// Journals of attempts that ran every case and are not marked as outdated, latest first.
 fn finished(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let applies = attempts(folder).into_iter().rev().filter(|attempt| !attempt.join(OUTDATED).exists());
     applies.map(|attempt| attempt.join(JOURNAL_FILE)).filter(|journal| journal::is_complete(journal))
 }
 
-/// Number of cases that the last attempt at a shard has settled so far.
-pub fn settled_cases(folder: &Path) -> u64 {
+/// Whether the results in a journal, whose last run is `run`, are part of a report of `version`. Results of a shard that
+/// is to run again are, until there are new ones.
+pub fn is_reported(journal: &Path, run: &RunContext, version: Option<&str>) -> bool {
+    let mark = journal.parent().and_then(read_mark);
+    mark.is_none_or(|mark| mark.is_rerun) && counts_for(journal, run, version)
+}
+
+/// Whether the results in a journal, whose last run is `run`, are of `version` or apply to it.
+fn counts_for(journal: &Path, run: &RunContext, version: Option<&str>) -> bool {
+    version.is_none_or(|version| run.files.as_deref() == Some(version) || is_accepted(journal, version))
+}
+
+/// Whether a submission of `version` has accepted the results.
+fn is_accepted(journal: &Path, version: &str) -> bool {
+    sealed::read(&journal.with_file_name(APPLIES)).is_some_and(|text| text == version.as_bytes())
+}
+
+/// Makes the results of a finished attempt count for `version`, too.
+pub fn apply_to(journal: &Path, version: &str) -> Result<(), WriteError> {
+    if is_accepted(journal, version) {
+        return Ok(());
+    }
+    sealed::write(&journal.with_file_name(APPLIES), version.as_bytes())
+}
+
+/// Number of cases that the last attempt at a shard has settled so far for `version`.
+pub fn settled_cases(folder: &Path, version: Option<&str>) -> u64 {
     let Some(last) = attempts(folder).pop().filter(|attempt| !attempt.join(OUTDATED).exists()) else { return 0 };
     // The last line may be incomplete.
-    let history = journal::read(&last.join(JOURNAL_FILE)).and_then(Contents::into_history);
-    history.map_or(0, |history| history.settled().count() as u64)
+    let journal = last.join(JOURNAL_FILE);
+    let history = journal::read(&journal).and_then(Contents::into_history).ok();
+    let counted =
+        history.filter(|history| history.run().is_some_and(|run| counts_for(&journal, &run.context, version)));
+    counted.map_or(0, |history| history.settled().count() as u64)
 }
 
 pub fn mark_outdated(journal: &Path, mark: Outdated) -> Result<(), WriteError> {
@@ -123,7 +160,7 @@ mod tests {
         fs::write(first.join(JOURNAL_FILE), "one\ntwo\n").unwrap();
         assert_ne!(first, second);
         assert_eq!(fs::read_to_string(second.join(JOURNAL_FILE)).unwrap(), "one\n");
-        assert!(!is_done(&folder), "neither is a journal of a complete run");
+        assert!(!is_done(&folder, None), "neither is a journal of a complete run");
     }
 
     #[test]

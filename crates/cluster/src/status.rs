@@ -7,12 +7,15 @@ use std::time::UNIX_EPOCH;
 
 use super::log::{Attempt, OUT_OF_MEMORY, TIME_WAS_NEAR, TaskEvent, TaskLog};
 use super::scheduler::{Cause, Outcome, Queue};
-use super::shards::{Outdated, damage, finished_journal, outdated};
+use super::shards::{Outdated, damage, finished_journal, is_done, outdated};
 use super::view::{Known, Sighting};
 use super::{Job, Submission, Work};
 
 /// Seconds without mention by the scheduler after which a task counts as lost.
 const LOST_AFTER: u64 = 600;
+
+/// Why results do not count for the job's current version.
+const CHANGED: &str = "code or inputs have changed";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
@@ -67,13 +70,16 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         }
     }
     let queue = job.settings.scheduler.queue();
+    let version = Submission::version(submissions);
     let status_of = |work: Work| {
         let task = tasks.get(&work).copied();
         let id = task.and_then(|(submission, task)| submission.id_of(task));
         let folder = job.folder(dir, work);
         let last = task.map(|(submission, _)| submission.number);
         let applies_not = |mark: &Outdated| last.is_none_or(|last| last <= mark.submissions);
-        let journal = finished_journal(&folder);
+        let journal = finished_journal(&folder, version);
+        // The last submission left out this shard, whose results are of another version.
+        let is_left = || task.is_none_or(|(sent, _)| sent.files.as_deref() != version) && is_done(&folder, None);
         let mut cause = None;
         let log =
             || task.map(|(submission, task)| TaskLog::new(dir, submission.number, task).read()).unwrap_or_default();
@@ -81,8 +87,10 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         let (state, why) = if journal.is_some() || is_searched() {
             (State::Done, String::new())
         } else if let Some(mark) = outdated(&folder).filter(applies_not) {
-            let why = if mark.is_rerun { "marked for a rerun" } else { "code or inputs have changed" };
+            let why = if mark.is_rerun { "marked for a rerun" } else { CHANGED };
             (State::Outdated, why.to_owned())
+        } else if is_left() {
+            (State::Outdated, CHANGED.to_owned())
         } else {
             match (task, queue) {
                 (Some((submission, _)), None) => explain_by_log(submission, &log()),

@@ -18,6 +18,9 @@ pub struct Submission {
     pub submitted: String,
     /// Identity of the snapshot that the tasks run.
     pub snapshot: String,
+    /// Hash of the snapshot's files, which identifies the version of the job; `None` from older versions of this program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
     /// Shards of each task.
     pub tasks: Vec<Vec<Work>>,
     /// Earlier resource shortages of each task; empty if no task gets raised limits.
@@ -114,6 +117,11 @@ impl Submission {
 
     pub fn write(&self, dir: &Path) -> Result<(), JobError> {
         write_json(&Self::path(dir, self.number), self)
+    }
+
+    /// Hash of the files of the last submission, which identifies the job's current version; `None` if unknown.
+    pub fn version(all: &[Self]) -> Option<&str> {
+        all.last()?.files.as_deref()
     }
 
     pub fn path(dir: &Path, number: u32) -> PathBuf {

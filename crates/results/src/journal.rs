@@ -37,6 +37,6 @@ pub use read::{Contents, is_complete, read};
 pub use records::{ENVIRONMENT_FILE, environment_text, header_of};
 pub use records::{parse_records, read_records, records_text, without_run_facts};
 pub use resume::Held;
-pub use scan::{Scan, damage, scan};
+pub use scan::{Scan, scan, whole_run};
 pub use spent::Spent;
 pub use write::Journal;

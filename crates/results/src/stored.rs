@@ -23,7 +23,7 @@ pub use devices::folder_of_device;
 pub use history::{History, Span, Unread, histories};
 pub use journal::{damaged_line, read_journal, samples};
 pub use pairs::pairs;
-pub use shards::{join, journals};
+pub use shards::{join, join_if, journals};
 
 /// Location to read reports from.
 #[derive(Debug, Clone, PartialEq, Eq)]

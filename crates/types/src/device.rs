@@ -190,6 +190,9 @@ pub struct RunContext {
     /// Part of the plan that this run covers; `None` for the whole plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
+    /// Hash of the files that a submitted job copied for this run; `None` outside of jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
 }
 
 /// An H100 SXM as its driver reports it, for tests.

@@ -106,7 +106,14 @@ fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) 
     };
     let tasks: Vec<Vec<Work>> = chosen.into_iter().map(|work| vec![work]).collect();
     let after = send::open_jobs(&args.sending.after, &job, console)?;
-    let batch = Batch { number: earlier.len() as u32 + 1, tasks, retries: Vec::new(), snapshot: String::new(), after };
+    let batch = Batch {
+        number: earlier.len() as u32 + 1,
+        tasks,
+        retries: Vec::new(),
+        snapshot: String::new(),
+        files: None,
+        after,
+    };
     if args.sending.dry_run {
         send::show((&dir, &job, limits), batch, console)?;
         return Ok(dir);

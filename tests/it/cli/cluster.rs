@@ -1,6 +1,8 @@
 //! `runner submit`, `status` and `collect`, as a user types them. Shell scripts emulate Slurm: every task of a job
 //! array runs before `sbatch` returns. `tests/slurm` uses a real Slurm.
 
+mod versions;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

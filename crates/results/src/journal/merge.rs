@@ -142,7 +142,7 @@ fn merge_parts(mut parts: Vec<Part>) -> Result<Merged, MergeError> {
     todo.sort_by_key(|case| case.ordinal);
     let missing =
         Missing { shards: lacking(&shards), cases: cases.saturating_sub(todo.len() as u64), groups: incomplete };
-    let context = RunContext { shard: None, ..context };
+    let context = RunContext { shard: None, files: None, ..context };
     let planned = (missing.cases > 0).then_some(cases);
     let header = RunHeader { complete: false, planned, ..header };
     let started =

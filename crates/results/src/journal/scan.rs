@@ -15,8 +15,8 @@ use serde_json::{from_slice, from_str};
 use super::parse::{self, Envelope, Fault, Line};
 use super::read::{LinePlace, bytes_of, in_order, lines_of};
 use super::role::{Content, Part, Role};
-use super::{Damaged, History, JournalError, LastRun, Torn};
-use runner_types::{Case, CaseKey, Event, GroupKey};
+use super::{Damaged, History, JournalError, Torn};
+use runner_types::{Case, CaseKey, Event, GroupKey, RunContext};
 
 #[derive(Debug)]
 pub struct Scan {
@@ -31,6 +31,11 @@ impl Scan {
     /// Whether no run ever started.
     pub fn is_empty(&self) -> bool {
         self.history.run().is_none()
+    }
+
+    /// Context of the last run that counts.
+    pub fn context(&self) -> Option<&RunContext> {
+        self.history.run().map(|run| &run.context)
     }
 }
 
@@ -137,18 +142,13 @@ pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     Ok(Scan { path: path.to_owned(), torn, damaged, history })
 }
 
-/// Describes the damage of a journal; `None` if every case of its last run still has an outcome.
-pub fn damage(path: &Path) -> Option<String> {
-    let scan = match scan(path) {
-        Ok(scan) => scan,
-        Err(error) => return Some(error.to_string()),
-    };
+/// Context of a journal's last run, whose cases all have an outcome. Otherwise, describes the damage.
+pub fn whole_run(path: &Path) -> Result<RunContext, String> {
+    let scan = scan(path).map_err(|error| error.to_string())?;
     let damaged = scan.damaged.first().map(|Damaged { line, message }| format!("{}:{line}: {message}", path.display()));
-    let is_whole = |last: LastRun<Scanned>| last.cases.iter().all(|case| case.is_run);
-    if scan.history.into_last_run().is_some_and(is_whole) {
-        return None;
-    }
-    Some(damaged.unwrap_or_else(|| format!("{}: results of its last run are missing", path.display())))
+    let last = scan.history.into_last_run().filter(|last| last.cases.iter().all(|case| case.is_run));
+    last.map(|last| last.run.context)
+        .ok_or_else(|| damaged.unwrap_or_else(|| format!("{}: results of its last run are missing", path.display())))
 }
 
 /// The parsed start of a line.

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::ReadError;
 use super::journal::warnings_of;
 use crate::journal::{self, JOURNAL_FILE, JournalError, Merged, Scan};
+use runner_types::RunContext;
 
 /// Result of merging journals.
 #[derive(Debug)]
@@ -50,6 +51,11 @@ fn find(dir: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
 
 /// Merges journals, reading only what merging needs.
 pub fn join(files: &[PathBuf]) -> Result<Joined, ReadError> {
+    join_if(files, &|_, _| true)
+}
+
+/// Like [`join`], but leaves out the journals whose last run does not count.
+pub fn join_if(files: &[PathBuf], counts: &dyn Fn(&Path, &RunContext) -> bool) -> Result<Joined, ReadError> {
     let scanned: Vec<Result<Scan, JournalError>> = files.par_iter().map(|file| journal::scan(file)).collect();
     let (mut scans, mut warnings) = (Vec::with_capacity(files.len()), Vec::new());
     let is_alone = files.len() == 1;
@@ -62,6 +68,9 @@ pub fn join(files: &[PathBuf]) -> Result<Joined, ReadError> {
             }
             other => other?,
         };
+        if scan.context().is_some_and(|run| !counts(&scan.path, run)) {
+            continue;
+        }
         warnings.extend(warnings_of(&scan.path, scan.torn, &scan.damaged));
         // A run that died before writing a line has nothing to merge.
         if scan.is_empty() {

@@ -1,0 +1,126 @@
+//! Jobs whose sources are edited between two submissions: results count only for the version that they are of.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{JOB, KERNEL, MANIFEST, age, project, runner, submit};
+
+const SCALE: &str = "experiments/scale.toml";
+
+/// Writes the kernel so that it computes the same from another source.
+fn edit_kernel(dir: &Path) {
+    fs::write(dir.join("kernels/scale.cu"), KERNEL.replace("2.0f * input[i]", "input[i] * 2.0f")).unwrap();
+}
+
+fn records(dir: &Path, folder: &str) -> Vec<u8> {
+    fs::read(dir.join(folder).join("records.jsonl")).unwrap()
+}
+
+/// Runs the whole experiment in one process.
+fn run_alone(dir: &Path, out: &str) -> Vec<u8> {
+    runner(dir, &["run", SCALE, "--backend", "sim", "--set", "n=256,512", "--out", out], 0);
+    records(dir, out)
+}
+
+/// Runs the scripts of a submission by hand; returns what they say. Each task must exit with `code`.
+fn run_scripts(dir: &Path, submission: u32, code: i32) -> String {
+    let mut said = String::new();
+    for element in 0..8 {
+        let mut script = Command::new("bash");
+        script.arg(dir.join(JOB).join(format!("task-{submission}-0.sh"))).env("PBS_ARRAY_INDEX", element.to_string());
+        let output = script.env("XDG_STATE_HOME", dir.join("state")).output().unwrap();
+        said += &String::from_utf8_lossy(&[output.stdout, output.stderr].concat());
+        assert_eq!(output.status.code(), Some(code), "{said}");
+    }
+    said
+}
+
+#[test]
+fn what_a_task_of_an_older_version_leaves_is_no_result_of_the_newer_one() {
+    let dir = project(SCALE);
+    let dir = dir.path();
+    let submitted = |code| submit(dir, SCALE, &["--scheduler", "pbs"], code);
+    submitted(0);
+    run_scripts(dir, 1, 0);
+    // The tasks end after the next submission, so their results appear only then.
+    fs::rename(dir.join(JOB).join("shards"), dir.join("late")).unwrap();
+    fs::remove_dir_all(dir.join(JOB).join("tasks")).unwrap();
+    runner(dir, &["cancel", JOB], 0);
+    edit_kernel(dir);
+    assert!(submitted(0).contains("8 shards in 8 tasks"));
+    fs::rename(dir.join("late"), dir.join(JOB).join("shards")).unwrap();
+    let said = runner(dir, &["collect", JOB, "--out", "old"], 3);
+    assert!(said.contains("8 shards: 8 queued") && said.contains("no shard has a result yet"), "{said}");
+    assert!(!dir.join("old").exists());
+    // A script of the older submission is refused before it runs anything.
+    let said = run_scripts(dir, 1, 2);
+    assert!(said.contains("was submitted again after an edit: run the scripts of submission 2"), "{said}");
+    assert!(runner(dir, &["status", JOB], 0).contains("8 queued"));
+    run_scripts(dir, 2, 0);
+    runner(dir, &["collect", JOB, "--out", "new"], 0);
+    assert!(records(dir, "new") == run_alone(dir, "alone"), "an older result is in the report");
+}
+
+#[test]
+fn a_task_that_continues_an_older_attempt_and_is_killed_before_its_plan_is_no_result() {
+    let dir = project(SCALE);
+    let dir = dir.path();
+    submit(dir, SCALE, &["--scheduler", "pbs"], 0);
+    run_scripts(dir, 1, 0);
+    edit_kernel(dir);
+    submit(dir, SCALE, &["--scheduler", "pbs"], 0);
+    // The attempt begins with a copy of the journal before it.
+    let shard = dir.join(JOB).join("shards/scale/3-of-8");
+    fs::create_dir(shard.join("attempt-0002")).unwrap();
+    fs::copy(shard.join("attempt-0001/journal.jsonl"), shard.join("attempt-0002/journal.jsonl")).unwrap();
+    let said = runner(dir, &["status", JOB], 0);
+    assert!(said.contains("8 shards: 8 queued") && said.contains("0 of 16 cases done"), "{said}");
+    run_scripts(dir, 2, 0);
+    runner(dir, &["collect", JOB, "--out", "new"], 0);
+    assert!(records(dir, "new") == run_alone(dir, "alone"), "an older result is in the report");
+}
+
+#[test]
+fn a_shard_without_results_of_the_newer_version_is_missing_and_the_others_are_reported() {
+    let dir = project(SCALE);
+    let dir = dir.path();
+    submit(dir, SCALE, &[], 0);
+    edit_kernel(dir);
+    // The last task of two arrays does not run.
+    fs::write(dir.join("slurm/broken"), "2").unwrap();
+    submit(dir, SCALE, &[], 0);
+    let said = runner(dir, &["collect", JOB, "--out", "part"], 1);
+    assert!(said.contains("8 shards: 6 done, 2 queued"), "{said}");
+    assert!(said.contains("scale: 12 of 16 planned cases passed"), "{said}");
+    assert!(said.contains("no journal of 2 shards: 3/8, 6/8"), "{said}");
+    // Only some shards of a newer version run; the others are outdated.
+    fs::remove_file(dir.join("slurm/broken")).unwrap();
+    age(dir);
+    submit(dir, SCALE, &[], 0);
+    runner(dir, &["collect", JOB, "--out", "whole"], 0);
+    assert!(records(dir, "whole") == run_alone(dir, "alone"), "an older result is in the report");
+    fs::write(dir.join("kernels/scale.cu"), KERNEL).unwrap();
+    submit(dir, SCALE, &["--rerun", "scale 1/8"], 0);
+    let said = runner(dir, &["collect", JOB, "--out", "one"], 1);
+    assert!(said.contains("8 shards: 1 done, 7 outdated"), "{said}");
+    assert!(said.contains("scale: 2 of 16 planned cases passed"), "{said}");
+}
+
+#[test]
+fn results_that_an_edit_does_not_affect_stay() {
+    let dir = project(SCALE);
+    let dir = dir.path();
+    let other = MANIFEST.replace("\"scale\"\n", "\"other\"\n").replace("kernel = \"other\"", "kernel = \"scale\"");
+    fs::write(dir.join("experiments/other.toml"), other.replace("scale.cu", "other.cu")).unwrap();
+    fs::write(dir.join("kernels/other.cu"), KERNEL).unwrap();
+    let submitted = || submit(dir, SCALE, &["experiments/other.toml"], 0);
+    submitted();
+    let before = run_alone(dir, "alone");
+    fs::write(dir.join("kernels/other.cu"), KERNEL.replace("2.0f * input[i]", "input[i] * 2.0f")).unwrap();
+    assert!(submitted().contains("8 shards of 16"));
+    assert!(submitted().contains("no shard is missing"));
+    assert!(runner(dir, &["status", JOB], 0).contains("16 shards: 16 done"));
+    runner(dir, &["collect", JOB, "--out", "both"], 0);
+    assert!(records(dir, "both/scale/simulated-h100") == before);
+}
