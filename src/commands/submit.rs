@@ -64,7 +64,11 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     let job = &described.job;
     let mut shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
-    refuse_other_version(&dir, &earlier, &shards, |snapshot| snapshot.of_files() != ready.files)?;
+    // An unreadable snapshot is not a reason to refuse.
+    let is_other = |snapshot: &Snapshot| snapshot.of_files() != ready.files;
+    refuse_other_version(&dir, &earlier, &shards, |sent| {
+        Snapshot::read(&dir, &sent.snapshot).is_ok_and(|s| is_other(&s))
+    })?;
     let finished = outdated::find(&dir, job, &manifests, &ready.kernels, Some(&ready.files));
     finished.mark(earlier.len() as u32, &ready.files)?;
     if !finished.outdated.is_empty() {
@@ -118,7 +122,10 @@ fn dry_run(
     let mut earlier = describe::same_job(&dir, &mut described.job)?;
     let job = &described.job;
     let mut shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
-    refuse_other_version(&dir, &earlier, &shards, |snapshot| snapshot.edited(&dir).next().is_some())?;
+    let is_edited = |snapshot: &Snapshot| snapshot.edited(&dir).next().is_some();
+    refuse_other_version(&dir, &earlier, &shards, |sent| {
+        Snapshot::read(&dir, &sent.snapshot).is_ok_and(|s| is_edited(&s))
+    })?;
     if shards.iter().any(|shard| shard.state == State::Done) {
         let kernels = ahead::compile_in_place(args, manifests, &described, console)?;
         for (work, _) in outdated::find(&dir, job, manifests, &kernels, None).outdated {
@@ -155,13 +162,9 @@ fn refuse_other_version(
     dir: &Path,
     earlier: &[Submission],
     shards: &[ShardStatus],
-    differs: impl Fn(&Snapshot) -> bool,
+    is_other: impl Fn(&Submission) -> bool,
 ) -> Result<(), Failure> {
-    let is_other = |submission: &&Submission| {
-        // An unreadable snapshot is not a reason to refuse.
-        Snapshot::read(dir, &submission.snapshot).is_ok_and(|snapshot| differs(&snapshot))
-    };
-    let others: Vec<u32> = earlier.iter().filter(is_other).map(|submission| submission.number).collect();
+    let others: Vec<u32> = earlier.iter().filter(|sent| is_other(sent)).map(|submission| submission.number).collect();
     let is_open = |shard: &&ShardStatus| {
         let is_other = shard.place.is_some_and(|(submission, _)| others.contains(&submission));
         is_other && matches!(shard.state, State::Queued | State::Running)

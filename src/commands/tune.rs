@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::files::load_manifest;
 use crate::session::{Devices, ManifestRun, interrupt, prepare_search, run_finalists};
 use runner_experiment::SearchSpec;
-use runner_tune::{Finalists, Settings, Sizes, TuneError, read_late, read_prior, strategy_of, write_table};
+use runner_tune::{Finalists, Resume, Settings, Sizes, TuneError, read_late, read_prior, strategy_of, write_table};
 use runner_types::Shard;
 use runner_workers::{Interrupt, Pool, Urgency};
 
@@ -52,7 +52,11 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
         identity: &ready.identity,
         narrowed: args.narrowing.describe(),
         folder: &ready.destination.dir,
-        resume: args.resume,
+        resume: match args.resume {
+            true if args.renew => Resume::UnlessChanged,
+            true => Resume::Yes,
+            false => Resume::No,
+        },
         shard: args.shard,
         interrupt,
     };

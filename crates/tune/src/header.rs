@@ -33,6 +33,26 @@ pub struct Header {
     pub size: String,
 }
 
+/// What to do with the evaluations of an earlier search in the same folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resume {
+    /// Start again.
+    No,
+    /// Continue. Fails if they do not apply.
+    Yes,
+    /// Continue, or start again if the manifest or a file has changed since.
+    UnlessChanged,
+}
+
+/// Why the evaluations of a log are not reused.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub struct Refused {
+    why: String,
+    /// Whether they are of another version of the manifest or of the files, or it is unknown what they are of.
+    pub is_other_version: bool,
+}
+
 /// Whether the lines of a file have checksums, which older versions did not write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sums {
@@ -55,18 +75,23 @@ impl Sums {
 impl Header {
     /// Checks whether the evaluations below this first line can be reused. Returns whether they have checksums; the
     /// error lists the differences.
-    pub fn accept(&self, line: &[u8]) -> Result<Sums, String> {
+    pub fn accept(&self, line: &[u8]) -> Result<Sums, Refused> {
+        let unknown = |why: String| Refused { why, is_other_version: true };
         let sums = match sealed::check_line(line.trim_ascii_end()) {
             Ok(()) => Sums::Present,
             Err(BadLine::NoSum) => Sums::Absent,
-            Err(bad) => return Err(format!("the first line is damaged: {bad}")),
+            Err(bad) => return Err(unknown(format!("the first line is damaged: {bad}"))),
         };
-        let known: Self = serde_json::from_slice(line).map_err(|error| format!("not a search: {error}"))?;
+        let known: Self = serde_json::from_slice(line).map_err(|error| unknown(format!("not a search: {error}")))?;
         let differences = known.differences(self);
         if differences.is_empty() {
             return Ok(sums);
         }
-        Err(format!("its evaluations do not apply: {}", differences.join("; ")))
+        let version = |header: &Self| (header.manifest.clone(), header.files.clone());
+        Err(Refused {
+            why: format!("its evaluations do not apply: {}", differences.join("; ")),
+            is_other_version: version(&known) != version(self),
+        })
     }
 
     /// Describes the differences from another header.

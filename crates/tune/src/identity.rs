@@ -1,10 +1,10 @@
 //! What the evaluations of a search depend on besides the device: the manifest and the files read by its cases.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use runner_cuda_source::cpp;
+use runner_files::regular;
 
 use runner_experiment::Manifest;
 use runner_types::{CaseJob, sha256_hex};
@@ -44,7 +44,7 @@ pub fn files_of(case: &CaseJob, files: &mut BTreeSet<PathBuf>) {
 /// report the error.
 fn content(path: &Path) -> String {
     let whole = cpp::digest(path).ok().flatten();
-    whole.unwrap_or_else(|| sha256_hex(&fs::read(path).unwrap_or_default()))
+    whole.unwrap_or_else(|| sha256_hex(&regular::read_data(path, regular::LONGEST_DATA).unwrap_or_default()))
 }
 
 /// Key of `[search]` that defines the configurations. The others affect only how the search proceeds.

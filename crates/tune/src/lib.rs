@@ -30,6 +30,7 @@ mod values;
 
 pub use candidates::{Candidates, Finalists};
 pub use error::TuneError;
+pub use header::Resume;
 pub use identity::{Identity, files_of, identify};
 pub use late::read_late;
 pub use objective::Objective;

@@ -9,9 +9,10 @@ use search::format::t4::Entry;
 use serde::Serialize;
 
 use crate::error::TuneError;
-use crate::header::{Header, PREVIOUS_SEARCH_FILE, SEARCH_FILE};
+use crate::header::{Header, PREVIOUS_SEARCH_FILE, Resume, SEARCH_FILE};
 use crate::shards::{self, Others};
 use runner_files::atomic;
+use runner_files::regular;
 use runner_files::sealed;
 use runner_results::journal::FolderLock;
 use runner_types::Shard;
@@ -30,17 +31,23 @@ pub struct Log {
 impl Log {
     /// Creates or resumes the log of a search or shard. Removes damaged and truncated lines, so that their
     /// configurations are evaluated again. The log of a whole search also receives the evaluations of its shards.
-    pub fn open(search: &Path, header: &Header, resume: bool, shard: Option<Shard>) -> Result<Self, TuneError> {
+    pub fn open(search: &Path, header: &Header, resume: Resume, shard: Option<Shard>) -> Result<Self, TuneError> {
         let folder = shard.map_or_else(|| search.to_owned(), |shard| shards::folder_of(search, shard));
         atomic::create_folder(&folder).map_err(|error| TuneError::Environment(error.to_string()))?;
         let lock = FolderLock::take(&folder)?;
         let path = folder.join(SEARCH_FILE);
         let refused =
             |error: &dyn std::fmt::Display| TuneError::Environment(format!("cannot write {}: {error}", path.display()));
-        if resume && path.exists() {
+        let continues = path.exists()
+            && match resume {
+                Resume::No => false,
+                Resume::Yes => true,
+                Resume::UnlessChanged => !is_other_version(&path, header),
+            };
+        if continues {
             keep_sound_lines(&path, header)?;
         } else {
-            if shard.is_none() && path.exists() {
+            if (shard.is_none() || resume == Resume::UnlessChanged) && path.exists() {
                 // Hours of evaluations may be in it.
                 std::fs::rename(&path, folder.join(PREVIOUS_SEARCH_FILE)).map_err(|error| refused(&error))?;
             }
@@ -48,7 +55,7 @@ impl Log {
         }
         let file =
             atomic::open_itself(&path, OpenOptions::new().read(true).append(true)).map_err(|error| refused(&error))?;
-        let others = shard.map(|_| Others::new(search, path.clone(), header));
+        let others = shard.map(|_| Others::new(search, path.clone(), header, resume));
         let mut log = Self { file, path, others, _lock: lock };
         if shard.is_none() {
             log.gather(search, header, resume)?;
@@ -58,7 +65,7 @@ impl Log {
 
     /// Copies the shards' evaluations into this log. If this is interrupted by a crash, the next search copies the
     /// rest.
-    fn gather(&mut self, folder: &Path, header: &Header, resume: bool) -> Result<(), TuneError> {
+    fn gather(&mut self, folder: &Path, header: &Header, resume: Resume) -> Result<(), TuneError> {
         let known = self.entries()?.map(|entry| Ok(shards::name(&entry?.configuration)));
         let known = known.collect::<Result<_, TuneError>>()?;
         for entry in shards::gather(folder, header, (resume, known))? {
@@ -87,7 +94,7 @@ impl Log {
         let refused = move |number: usize, why: &dyn std::fmt::Display| {
             TuneError::Environment(format!("{}:{number}: {why}; remove the line", path.display()))
         };
-        let file = File::open(&self.path).map_err(|error| refused(1, &error))?;
+        let file = regular::open(&self.path).map_err(|error| refused(1, &error))?;
         let lines = (1..).zip(BufReader::new(file).lines()).skip(1);
         Ok(lines.map(move |(number, line)| {
             let line = line.map_err(|error| refused(number, &error))?;
@@ -101,11 +108,18 @@ fn json(line: &impl Serialize) -> String {
     sealed::line(serde_json::to_string(line).unwrap_or_default()) + "\n"
 }
 
+/// Whether a log is of another version of the search. An unreadable one is not.
+fn is_other_version(path: &Path, header: &Header) -> bool {
+    let mut line = Vec::new();
+    let read = regular::open(path).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
+    read.is_ok() && header.accept(&line).is_err_and(|refused| refused.is_other_version)
+}
+
 /// Checks that a log belongs to the resumed search, and removes damaged and truncated lines.
 fn keep_sound_lines(path: &Path, header: &Header) -> Result<(), TuneError> {
     let refused = |why: String| TuneError::Usage(format!("--resume: {}: {why}", path.display()));
     let failed = |error: io::Error| refused(error.to_string());
-    let open = || File::open(path).map(BufReader::new);
+    let open = || regular::open(path).map(BufReader::new);
     let (mut file, mut line) = (open().map_err(failed)?, Vec::new());
     file.read_until(b'\n', &mut line).map_err(failed)?;
     let sums = header

@@ -2,7 +2,7 @@
 //! So all of them learn from all evaluations, and no configuration is evaluated twice.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,7 +11,8 @@ use search::format::t4::{Configuration, Entry};
 use search::history::Part;
 
 use crate::error::TuneError;
-use crate::header::{Header, SEARCH_FILE, Sums};
+use crate::header::{Header, Resume, SEARCH_FILE, Sums};
+use runner_files::regular;
 use runner_results::journal::FolderLock;
 use runner_types::Shard;
 
@@ -56,15 +57,16 @@ pub struct Others {
     folder: PathBuf,
     own: PathBuf,
     header: Header,
+    resume: Resume,
     /// Read position in each log.
     known: BTreeMap<PathBuf, Place>,
     looked: Option<Instant>,
 }
 
 impl Others {
-    pub fn new(folder: &Path, own: PathBuf, header: &Header) -> Self {
+    pub fn new(folder: &Path, own: PathBuf, header: &Header, resume: Resume) -> Self {
         let header = header.clone();
-        Self { folder: folder.to_owned(), own, header, known: BTreeMap::new(), looked: None }
+        Self { folder: folder.to_owned(), own, header, resume, known: BTreeMap::new(), looked: None }
     }
 
     /// Reads what the other shards have evaluated since the last call. Reads their logs at most once every [`LOOK`].
@@ -78,7 +80,7 @@ impl Others {
         for path in files(&self.folder).into_iter().chain(whole.is_file().then_some(whole)) {
             if path != self.own {
                 let known = self.known.entry(path.clone()).or_default();
-                new.extend(read_from(&path, known, &self.header)?);
+                new.extend(read_from(&path, known, &self.header, self.resume)?);
             }
         }
         Ok(new)
@@ -93,10 +95,11 @@ struct Place {
     sums: Option<Sums>,
 }
 
-/// Reads the complete lines after `known` and advances it. Skips damaged lines.
-fn read_from(path: &Path, known: &mut Place, header: &Header) -> Result<Vec<Entry>, TuneError> {
+/// Reads the complete lines after `known` and advances it. Skips damaged lines. With [`Resume::UnlessChanged`], a log of
+/// another version has none: its shard has yet to start again.
+fn read_from(path: &Path, known: &mut Place, header: &Header, resume: Resume) -> Result<Vec<Entry>, TuneError> {
     let refused = |why: &dyn std::fmt::Display| TuneError::Environment(format!("{}: {why}", path.display()));
-    let mut file = File::open(path).map_err(|error| refused(&error))?;
+    let mut file = regular::open(path).map_err(|error| refused(&error))?;
     if file.metadata().map_err(|error| refused(&error))?.len() < known.bytes {
         // The log is shorter: the shard has restarted from the beginning.
         *known = Place::default();
@@ -110,15 +113,16 @@ fn read_from(path: &Path, known: &mut Place, header: &Header) -> Result<Vec<Entr
             return Ok(entries);
         }
         match known.sums {
-            None => {
-                let sums = header.accept(&line).map_err(|why| {
-                    TuneError::Usage(format!(
-                        "{}: {why}; remove the folder, or name another one with --out",
+            None => match header.accept(&line) {
+                Ok(sums) => known.sums = Some(sums),
+                Err(refused) if refused.is_other_version && resume == Resume::UnlessChanged => return Ok(entries),
+                Err(refused) => {
+                    return Err(TuneError::Usage(format!(
+                        "{}: {refused}; remove the folder, or name another one with --out",
                         path.display()
-                    ))
-                })?;
-                known.sums = Some(sums);
-            }
+                    )));
+                }
+            },
             Some(sums) => match sums.check(&line) {
                 Ok(()) => entries.push(serde_json::from_slice(&line).map_err(|error| refused(&error))?),
                 Err(why) => {
@@ -138,10 +142,10 @@ fn read_from(path: &Path, known: &mut Place, header: &Header) -> Result<Vec<Entr
 pub fn gather(
     folder: &Path,
     header: &Header,
-    (resume, mut known): (bool, HashSet<String>),
+    (resume, mut known): (Resume, HashSet<String>),
 ) -> Result<Vec<Entry>, TuneError> {
     let (mut new, files) = (Vec::new(), files(folder));
-    if let Some(file) = files.first().filter(|_| !resume) {
+    if let Some(file) = files.first().filter(|_| resume == Resume::No) {
         return Err(TuneError::Usage(format!(
             "{} belongs to a divided search: continue it with --resume, remove {}, or name another folder with --out",
             file.display(),
@@ -151,7 +155,7 @@ pub fn gather(
     for file in &files {
         let shard = file.parent().unwrap_or(folder);
         let _lock = FolderLock::take(shard)?;
-        new.extend(read_from(file, &mut Place::default(), header)?);
+        new.extend(read_from(file, &mut Place::default(), header, resume)?);
     }
     new.retain(|entry: &Entry| known.insert(name(&entry.configuration)));
     let seconds = |entry: &Entry| entry.elapsed.unwrap_or_default();

@@ -8,6 +8,7 @@ use search::strategy::{is_blind, named};
 use crate::candidates::Candidates;
 use crate::error::TuneError;
 use crate::evaluations::Say;
+use crate::header::Resume;
 use crate::identity::Identity;
 use crate::log::Log;
 use crate::page::write;
@@ -42,8 +43,7 @@ pub struct Sizes<'a> {
     pub narrowed: Option<String>,
     /// Folder of the report, with a subfolder per size if there are several.
     pub folder: &'a Path,
-    /// Whether to resume an earlier search.
-    pub resume: bool,
+    pub resume: Resume,
     /// Part of each space that this process evaluates; `None` for the whole space.
     pub shard: Option<Shard>,
     pub interrupt: &'a Interrupt,

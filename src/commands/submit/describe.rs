@@ -236,9 +236,10 @@ pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
         return Ok(Vec::new());
     }
     let known = Job::read(dir).map_err(Failure::environment)?;
-    let experiments = |job: &Job| {
-        job.experiments.iter().map(|e| (e.manifest.clone(), e.hash.clone(), e.seconds.len())).collect::<Vec<_>>()
-    };
+    // A search starts again after an edit of its manifest.
+    let hash = |e: &Experiment| (!known.searches).then(|| e.hash.clone());
+    let experiments =
+        |job: &Job| job.experiments.iter().map(|e| (e.manifest.clone(), hash(e), e.seconds.len())).collect::<Vec<_>>();
     // Different names may map to the same folder.
     let what = if known.name != job.name {
         "a different name"
@@ -247,8 +248,11 @@ pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
     } else if known.options != job.options {
         "different options"
     } else {
-        // Groups keep the shards of the first submission.
-        (job.id, job.experiments) = (known.id, known.experiments);
+        job.id = known.id;
+        if !known.searches {
+            // Groups keep the shards of the first submission.
+            job.experiments = known.experiments;
+        }
         return Submission::all(dir, job).map_err(Failure::environment);
     };
     Err(Failure::usage(format!(

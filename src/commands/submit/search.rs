@@ -1,23 +1,25 @@
 //! `runner submit --tune N`: submits the shards of a search as tasks, and a last task that measures the finalists.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use super::{describe, wait};
+use super::{describe, refuse_other_version, wait};
 use crate::cli::options::network;
 use crate::cli::{BackendChoice, Cli, Command, SubmitArgs};
 use crate::commands::send::{self, Batch, Limits, lock};
-use crate::commands::status;
+use crate::commands::{plan, status};
 use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::load_manifest;
 use crate::files::refuse_path_outside;
 use runner_cluster::{Experiment, Job, ShardStatus, State, Submission, Work};
+use runner_experiment::Manifest;
 use runner_files::atomic;
 use runner_lang::format::plural;
-use runner_types::BackendKind;
+use runner_types::{BackendKind, sha256_hex};
 
 /// Work estimate that yields the default time limit of an hour.
 const SECONDS: f64 = 1650.0;
@@ -32,11 +34,13 @@ pub fn run(args: &SubmitArgs, shards: NonZeroU32, console: &mut Console) -> Resu
     limits.allow(&settings)?;
     // Login nodes have no GPU from which to choose the backend.
     let simulates = args.target.backend == BackendChoice::Sim || args.target.sim_device.is_some();
-    let options = describe::selection(args, if simulates { BackendKind::Sim } else { BackendKind::Cuda });
+    let backend = if simulates { BackendKind::Sim } else { BackendKind::Cuda };
+    let options = describe::selection(args, backend);
     let mut sent = Vec::new();
     for path in describe::relative(&args.manifests)? {
         let search = arguments(args, &path, &options)?;
         let manifest = load_manifest(&path, &args.trust.reach, network(args.offline), console)?;
+        let version = version(args, &manifest, backend);
         let name = args.name.clone().unwrap_or_else(|| format!("tune-{}", manifest.name));
         let tasks = shards.get() as usize + 1;
         let experiment = Experiment {
@@ -57,7 +61,7 @@ pub fn run(args: &SubmitArgs, shards: NonZeroU32, console: &mut Console) -> Resu
             command: describe::command(args),
             ..describe::bare(name)?
         };
-        sent.push(send(args, job, limits, console)?);
+        sent.push(send(args, job, version, limits, console)?);
     }
     let mut exit = Exit::Success;
     for dir in sent.iter().filter(|_| args.sending.wait && !args.sending.dry_run) {
@@ -65,6 +69,20 @@ pub fn run(args: &SubmitArgs, shards: NonZeroU32, console: &mut Console) -> Resu
         exit = if exit == Exit::Success { ended } else { exit };
     }
     Ok(exit)
+}
+
+/// Hash of the manifest and of the files that its cases read, from which the next submission sees an edit. Without the
+/// nodes' device, the cases may not be known; then, it is that of the manifest.
+fn version(args: &SubmitArgs, manifest: &Manifest, backend: BackendKind) -> String {
+    let device = plan::machine(&args.target, None).ok().and_then(|(kind, device)| device.filter(|_| kind == backend));
+    let manifest = manifest.clone().with_searched_axes();
+    let mut files = BTreeSet::new();
+    if let Ok(plan) = runner_plan::expand(&manifest, &plan::narrowed(&args.narrowing, backend, device)) {
+        let cells = (0..plan.group_count()).flat_map(|group| plan.group(group).iter().copied());
+        let cases = cells.filter_map(|cell| runner_plan::resolve_case(&manifest, &plan, cell).ok());
+        cases.for_each(|case| runner_tune::files_of(&case, &mut files));
+    }
+    sha256_hex(format!("{}\n{}", manifest.hash, runner_tune::identify(&manifest, &files).files).as_bytes())
 }
 
 /// Arguments of the search, parsed here to check them as the tasks will.
@@ -88,7 +106,13 @@ fn arguments(args: &SubmitArgs, manifest: &Path, options: &[String]) -> Result<V
 
 /// Submits the tasks of a search that have neither ended nor are in the scheduler's queue. The finalists are measured
 /// after them. Returns the job's folder.
-fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) -> Result<PathBuf, Failure> {
+fn send(
+    args: &SubmitArgs,
+    mut job: Job,
+    version: String,
+    limits: Limits,
+    console: &mut Console,
+) -> Result<PathBuf, Failure> {
     let dir = describe::folder(&job);
     refuse_path_outside(&dir)?;
     let lock = if args.sending.dry_run {
@@ -99,7 +123,11 @@ fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) 
     };
     let mut earlier = describe::same_job(&dir, &mut job)?;
     let shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, &job, &mut earlier, console) };
-    let Some(chosen) = chosen(&job, &earlier, &shards)? else {
+    let is_other = |sent: &Submission| sent.files.as_ref().is_some_and(|files| *files != version);
+    refuse_other_version(&dir, &earlier, &shards, is_other)?;
+    let is_edited = earlier.last().is_some_and(is_other);
+    let chosen = if is_edited { Some(job.work().collect()) } else { chosen(&job, &earlier, &shards)? };
+    let Some(chosen) = chosen else {
         let (name, shown) = (&job.name, dir.display());
         console.print(&format!("job {name}: no task is missing; `runner status {shown}` shows its progress\n"))?;
         return Ok(dir);
@@ -111,7 +139,7 @@ fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) 
         tasks,
         retries: Vec::new(),
         snapshot: String::new(),
-        files: None,
+        files: Some(version),
         after,
     };
     if args.sending.dry_run {
@@ -119,7 +147,7 @@ fn send(args: &SubmitArgs, mut job: Job, limits: Limits, console: &mut Console) 
         return Ok(dir);
     }
     let all = job.work().count() - 1;
-    let missing = if earlier.is_empty() { String::new() } else { format!("{} of ", batch.tasks.len() - 1) };
+    let missing = if batch.tasks.len() > all { String::new() } else { format!("{} of ", batch.tasks.len() - 1) };
     console.say(&format!("job {}: {missing}{all} shards, and then the finalists", job.name));
     send::send((&dir, &job, limits), batch, &earlier, &shards, console)?;
     drop(lock);

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{JOB, KERNEL, MANIFEST, age, project, runner, submit};
+use super::{ACCEPTS, JOB, KERNEL, MANIFEST, age, project, runner, submit};
+
+use crate::programs::write_program;
 
 const SCALE: &str = "experiments/scale.toml";
 
@@ -123,4 +125,61 @@ fn results_that_an_edit_does_not_affect_stay() {
     assert!(runner(dir, &["status", JOB], 0).contains("16 shards: 16 done"));
     runner(dir, &["collect", JOB, "--out", "both"], 0);
     assert!(records(dir, "both/scale/simulated-h100") == before);
+}
+
+#[test]
+fn a_search_starts_again_after_an_edit_of_its_sources_or_manifest() {
+    let dir = project(SCALE);
+    let dir = dir.path();
+    let searched = MANIFEST
+        .replace("baseline = \"plain\"", "compare = [\"block\"]\nbaseline = { variant = \"plain\", block = 64 }");
+    fs::write(dir.join(SCALE), &searched).unwrap();
+    let words = ["submit", SCALE, "--tune", "2", "--backend", "sim", "--set", "n=256", "--out", "out"];
+    let sent = |code| runner(dir, &[&words[..], &["--name", "job", "--", "--budget", "100%"]].concat(), code);
+    let lines = |path: &str| fs::read_to_string(dir.join("out").join(path)).unwrap().lines().count() - 1;
+    let whole = || {
+        assert!(runner(dir, &["status", JOB], 0).contains("3 tasks: 3 done"));
+        let shards = ["1-of-2", "2-of-2"].map(|shard| lines(&format!("shards/{shard}/search.jsonl")));
+        (shards.iter().sum::<usize>(), lines("search.jsonl"))
+    };
+    sent(0);
+    assert_eq!(whole(), (8, 8));
+    assert!(sent(0).contains("no task is missing"));
+    edit_kernel(dir);
+    let said = sent(0);
+    assert!(said.contains("job job: 2 shards, and then the finalists"), "{said}");
+    assert_eq!(whole(), (8, 8));
+    assert_eq!(lines("search.previous.jsonl"), 8);
+    // The finalists are of the edited source, too.
+    runner(dir, &["tune", SCALE, "--backend", "sim", "--set", "n=256", "--budget", "100%", "--out", "alone"], 0);
+    let source = |folder: &str| {
+        let journal = fs::read_to_string(dir.join(folder).join("journal.jsonl")).unwrap();
+        journal.rsplit("\"source\":\"").next().unwrap().split('"').next().unwrap().to_owned()
+    };
+    assert_eq!(source("out"), source("alone"));
+    // Ten configurations now.
+    fs::write(dir.join(SCALE), searched.replace("192, 256]", "192, 256, 320]")).unwrap();
+    assert!(sent(0).contains("job job: 2 shards, and then the finalists"));
+    assert_eq!(whole(), (10, 10));
+    assert!(sent(0).contains("no task is missing"));
+    // A shard whose log has lost its first line starts again.
+    let log = dir.join("out/shards/1-of-2/search.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.split_once('\n').unwrap().1).unwrap();
+    fs::remove_file(dir.join(JOB).join("tasks/3-0.jsonl")).unwrap();
+    age(dir);
+    assert!(sent(0).contains("job job: 1 of 2 shards, and then the finalists"));
+    assert_eq!(whole().1, 10);
+}
+
+#[test]
+fn a_search_is_not_sent_again_after_an_edit_while_its_tasks_are_open() {
+    let dir = project(SCALE);
+    let dir = dir.path();
+    let words = ["submit", SCALE, "--tune", "2", "--backend", "sim", "--set", "n=256", "--name", "job"];
+    write_program(&dir.join("slurm/sbatch"), ACCEPTS);
+    runner(dir, &words, 0);
+    edit_kernel(dir);
+    let said = runner(dir, &words, 2);
+    assert!(said.contains("have changed since 3 shards still queued or running were submitted"), "{said}");
 }
