@@ -11,6 +11,7 @@ mod completions;
 mod devices;
 mod doctor;
 mod fidelity;
+mod hints;
 mod history;
 mod import;
 mod init;

@@ -92,7 +92,8 @@ pub struct SendingArgs {
     /// 3/40`; may be repeated.
     #[arg(long, value_name = "SHARD")]
     pub rerun: Vec<Rerun>,
-    /// Begin when the tasks of this job have ended, successfully or not; may be repeated.
+    /// Begin when the tasks of this job have ended, successfully or not; may be repeated. Not for HyperQueue and
+    /// Kubernetes, which have no dependencies between jobs.
     #[arg(long, value_name = "JOB")]
     pub after: Vec<PathBuf>,
 }
@@ -150,7 +151,7 @@ pub struct SiteArgs {
     #[arg(help_heading = "Scheduler", long = "module", value_name = "NAME")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
-    /// Further option of the scheduler, as in `--extra=--exclusive`; may be repeated.
+    /// Further option of the scheduler, one word as in `--extra=--name=value` or `--extra=-x`; may be repeated.
     #[arg(help_heading = "Scheduler", long, value_name = "OPTION", allow_hyphen_values = true)]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<String>,

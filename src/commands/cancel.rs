@@ -24,7 +24,7 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     let now = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();
     let queue = match job.settings.scheduler.submitter() {
         Submitter::Program(queue) => queue,
-        Submitter::User { cancelling } => {
+        Submitter::User { cancelling, .. } => {
             for submission in &mut submissions {
                 submission.cancelled = Some(now.clone());
                 submission.write(dir).map_err(Failure::environment)?;

@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
+use super::hints;
 use runner_cluster::{
     Job, Known, ShardStatus, Snapshot, State, Submission, collected, collecting, logs_folder, now, settled_cases,
     waiting_in_vain,
@@ -86,9 +87,8 @@ impl<'a> JobView<'a> {
                 let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
                 let _ = write!(
                     why,
-                    "; it waits for task {first}{more}, whose shards are done ({reason}): `runner collect {}` does \
-                    not wait",
-                    dir.display()
+                    "; it waits for task {first}{more}, whose shards are done ({reason}): {} does not wait",
+                    hints::of_job("collect", dir)
                 );
             }
             Some((id, state, why))
@@ -151,8 +151,9 @@ impl<'a> JobView<'a> {
             let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
             let _ = writeln!(
                 text,
-                "  edited since it was submitted: {}{more}; the same `runner submit` with --dry-run shows what would run again",
-                first.display()
+                "  edited since it was submitted: {}{more}; {}",
+                first.display(),
+                hints::after_edit(self.dir, self.job, self.shards, &self.edited)
             );
         }
         text + &listed(self.dir, self.job, self.shards)

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use super::status;
 use crate::console::Console;
 use crate::failure::Failure;
-use runner_cluster::scheduler::{Part, Queue, QueueError, Script, ScriptError, Sent};
+use runner_cluster::scheduler::{Part, Queue, QueueError, Script, ScriptError, Sent, Submitter, listed_name};
 use runner_cluster::{
     Array, Job, Known, Retry, Settings, ShardStatus, State, Submission, Work, collected, collecting, logs_folder, now,
     user,
@@ -50,7 +50,8 @@ impl Limits {
     /// Fails if the user's time limit exceeds the scheduler's, so that a task would wait forever, or does not exceed
     /// the warning time, so that a task would end as soon as it starts.
     pub fn allow(self, settings: &Settings) -> Result<(), Failure> {
-        if let Some(time) = settings.time.filter(|time| time.0 <= settings.warning.0) {
+        let has_warning = !settings.scheduler.unsupported_keys().contains(&"warning");
+        if let Some(time) = settings.time.filter(|time| has_warning && time.0 <= settings.warning.0) {
             let (time, warning) = (about(time.0 as f64), about(settings.warning.0 as f64));
             return Err(Failure::usage(format!(
                 "time is {time}, but a task is ended {warning} before its limit (`warning`): allow more time, or set \
@@ -84,8 +85,17 @@ pub struct Batch {
     pub snapshot: String,
     /// See [`Submission::files`].
     pub files: Option<String>,
-    /// Scheduler jobs that must end before the first task starts.
-    pub after: Vec<String>,
+    /// Jobs that must end before the first task starts.
+    pub after: After,
+}
+
+/// Jobs that must end before the tasks of another one start.
+#[derive(Debug, Clone, Default)]
+pub struct After {
+    /// Ids in a scheduler whose commands this program runs.
+    ids: Vec<String>,
+    /// Shell words for the submitting commands of other schedulers.
+    words: String,
 }
 
 /// Locks the job, so that only one process at a time submits or cancels its tasks.
@@ -112,9 +122,9 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
     let parts = parts((dir, job, limits), &submission, 0..sent, limit);
     let Scripts { mut arrays, collecting } =
         render(&parts, limits, (sent < submission.tasks.len()).then_some("HASH")).map_err(Failure::usage)?;
-    if let Some(queue) = job.settings.scheduler.queue().filter(|_| !after.is_empty()) {
+    if let Some(queue) = job.settings.scheduler.queue().filter(|_| !after.ids.is_empty()) {
         for script in &mut arrays {
-            queue.start_after(script, &after);
+            queue.start_after(script, &after.ids);
         }
     }
     if let Some(mut script) = if job.searches { arrays.pop() } else { collecting } {
@@ -130,16 +140,17 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
             console.print(&format!("# {}\n{}\n", script.path.display(), script.text))?;
         }
     }
-    print_commands(job, &arrays, console)
+    print_commands(job, &arrays, &after.words, console)
 }
 
-/// Prints the submission commands of scripts. A search's last task starts after all others.
-fn print_commands(job: &Job, scripts: &[Script], console: &mut Console) -> Result<(), Failure> {
+/// Prints the submission commands of scripts, with the words by which they wait for other jobs. A search's last task
+/// starts after all others.
+fn print_commands(job: &Job, scripts: &[Script], waiting: &str, console: &mut Console) -> Result<(), Failure> {
     for (rest, script) in (0..scripts.len()).rev().zip(scripts) {
         if rest == 0 && job.searches && job.settings.scheduler.queue().is_none() {
             console.print("# when all of these have ended:\n")?;
         }
-        console.print(&format!("{}\n", script.command().map_err(Failure::usage)?))?;
+        console.print(&format!("{}\n", script.command(waiting).map_err(Failure::usage)?))?;
     }
     Ok(())
 }
@@ -180,7 +191,7 @@ pub fn send(
     submission.write(dir).map_err(Failure::environment)?;
     let shown = word(&dir.strip_prefix(&job.directory).unwrap_or(dir).to_string_lossy())?;
     let Some(queue) = job.settings.scheduler.queue() else {
-        print_commands(job, &arrays, console)?;
+        print_commands(job, &arrays, &after.words, console)?;
         if job.searches {
             return console.print(&format!("runner status {shown}\n"));
         }
@@ -188,7 +199,7 @@ pub fn send(
         let out = out.map(|out| format!(" {out}")).unwrap_or_default();
         return console.print(&format!("runner status {shown}\nrunner collect {shown}{out}\n"));
     };
-    let mut sender = Sender { dir, job, queue, submission, open, after };
+    let mut sender = Sender { dir, job, queue, submission, open, after: after.ids };
     let ended = if sent == 0 { None } else { sender.arrays(parts.into_iter().zip(arrays), console)? };
     sender.finish(ended, collecting, &tag, console)?;
     console.print(&format!("runner status {shown}\n"))
@@ -261,25 +272,64 @@ pub fn collect_again(
     sender.collecting(Some(script), &part.collecting_tag(), console)
 }
 
-/// Scheduler jobs that must end before the tasks of `job` start: everything queued or running of the jobs in `folders`.
-pub fn open_jobs(folders: &[PathBuf], job: &Job, console: &mut Console) -> Result<Vec<String>, Failure> {
-    let mut ids = Vec::new();
+/// Prints the commands that submit tasks which have not started, for a scheduler whose commands the user runs.
+pub fn show_unstarted(
+    (dir, job, limits): Place<'_>,
+    submissions: &[Submission],
+    shards: &[ShardStatus],
+    console: &mut Console,
+) -> Result<(), Failure> {
+    if job.settings.scheduler.queue().is_some() {
+        return Ok(());
+    }
+    let mut scripts = Vec::new();
+    for submission in submissions {
+        let parts = parts((dir, job, limits), submission, 0..submission.tasks.len(), limit(job).unwrap_or(u32::MAX));
+        let is_open = |part: &&Part<'_>| {
+            let tasks = part.first..part.first + part.count;
+            let is_its = |(number, task): (u32, usize)| number == part.number && tasks.contains(&task);
+            shards.iter().any(|shard| shard.state == State::Queued && shard.place.is_some_and(is_its))
+        };
+        let open: Vec<Part<'_>> = parts.iter().filter(is_open).cloned().collect();
+        scripts.extend(render(&open, limits, None).map_err(Failure::usage)?.arrays);
+    }
+    scripts.retain(|script| script.path.exists());
+    if !scripts.is_empty() {
+        console.print("# tasks that have not started; unless the scheduler has them:\n")?;
+    }
+    print_commands(job, &scripts, "", console)
+}
+
+/// What must end before the tasks of `job` start: everything queued or running of the jobs in `folders`.
+pub fn open_jobs(folders: &[PathBuf], job: &Job, console: &mut Console) -> Result<After, Failure> {
+    let (mut after, mut names) = (After::default(), Vec::new());
+    let own = job.settings.scheduler;
     for dir in folders {
         let other = Job::read(dir).map_err(Failure::usage)?;
-        let (own, scheduler) = (job.settings.scheduler, other.settings.scheduler);
-        if own.queue().is_none() || scheduler != own {
+        let scheduler = other.settings.scheduler;
+        if scheduler != own {
             return Err(Failure::usage(format!(
-                "--after {}: only for two jobs of Slurm; for other schedulers, write the dependency into the commands that \
-                 submit the tasks",
+                "--after {}: that job is for {scheduler}, this one for {own}: submit it when the other has ended",
                 dir.display()
             )));
         }
-        let mut submissions = Submission::all(dir, &other).map_err(Failure::environment)?;
-        let shards = status::shards(dir, &other, &mut submissions, console);
-        let Open { arrays, collecting, .. } = Open::find(dir, &other, &submissions, &shards);
-        ids.extend(arrays.into_iter().chain(collecting));
+        names.push(listed_name(&other));
+        if own.queue().is_some() {
+            let mut submissions = Submission::all(dir, &other).map_err(Failure::environment)?;
+            let shards = status::shards(dir, &other, &mut submissions, console);
+            let Open { arrays, collecting, .. } = Open::find(dir, &other, &submissions, &shards);
+            after.ids.extend(arrays.into_iter().chain(collecting));
+        }
     }
-    Ok(ids)
+    if let Submitter::User { waiting, .. } = own.submitter()
+        && !names.is_empty()
+    {
+        let waiting = waiting.ok_or_else(|| {
+            Failure::usage(format!("--after: {own} has no dependencies between jobs: submit when the other has ended"))
+        })?;
+        after.words = waiting(&names);
+    }
+    Ok(after)
 }
 
 /// The queued and running parts of a job.
@@ -316,7 +366,7 @@ struct Sender<'a> {
     queue: &'a dyn Queue,
     submission: Submission,
     open: Open,
-    /// See [`Batch::after`].
+    /// Ids of jobs that must end before the first task starts.
     after: Vec<String>,
 }
 

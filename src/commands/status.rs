@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::job_view::JobView;
-use super::jobs;
+use super::{hints, jobs};
 use crate::cli::StatusArgs;
 use crate::console::Console;
 use crate::failure::Exit;
@@ -78,16 +78,10 @@ fn one(dir: &Path, args: &StatusArgs, console: &mut Console) -> Result<Exit, Fai
         }
         let missing = shards.iter().filter(|shard| shard.state.is_missing()).count();
         if missing > 0 {
-            let again = if job.command.is_empty() { "the same command".to_owned() } else { again(dir) };
-            console.say(&format!("submit again with {again} to run what is missing"));
+            console.say(&format!("submit again with {} to run what is missing", hints::again(dir, &job)));
         }
         return Ok(if missing > 0 { Exit::CaseFailed } else { Exit::Success });
     }
-}
-
-/// Command that resubmits a job.
-fn again(dir: &Path) -> String {
-    format!("`runner submit --again {}`", dir.display())
 }
 
 /// State of every shard, according to a fresh answer from the scheduler.

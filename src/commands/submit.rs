@@ -4,6 +4,7 @@ mod again;
 mod ahead;
 mod describe;
 mod needs;
+mod new_folder;
 mod outdated;
 mod rerun;
 mod search;
@@ -12,8 +13,8 @@ mod wait;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::send::{self, Batch, lock};
-use super::{run, status};
+use super::send::{self, After, Batch, lock};
+use super::{hints, run, status};
 use crate::cli::SubmitArgs;
 use crate::cli::options::network;
 use crate::console::Console;
@@ -21,12 +22,12 @@ use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::refuse_path_outside;
 use describe::Described;
+use new_folder::NewFolder;
 use runner_cluster::scheduler::Cause;
 use runner_cluster::{
     self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, are_groups_sound, pack, write_groups,
 };
 use runner_experiment::Manifest;
-use runner_files::atomic;
 use runner_lang::format::{about, plural};
 use runner_types::calendar_time;
 
@@ -49,15 +50,15 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if args.sending.dry_run {
         return dry_run(args, &manifests, described, console);
     }
-    atomic::create_folder(&dir).map_err(Failure::environment)?;
+    let folder = NewFolder::create(&dir)?;
     let lock = lock(&dir, console)?;
     let mut earlier = describe::same_job(&dir, &mut described.job)?;
     if earlier.is_empty() && !args.sending.rerun.is_empty() {
         return Err(rerun::unsubmitted(&described.job));
     }
-    let (program, hash) = ahead::keep_this_program(&dir)?;
-    described.job.program = program;
-    let ready = ahead::get_ready(args, &manifests, &described, hash, console)?;
+    let after = send::open_jobs(&args.sending.after, &described.job, console)?;
+    let hash = ahead::hash_of_this_program()?;
+    let ready = ahead::get_ready(args, &manifests, &described, hash.clone(), console)?;
     if ready.has_host_code && !args.trust.allow_host_code {
         // The user has allowed it for this project, but tasks use copies in another folder.
         described.job.trust.push("--allow-host-code".to_owned());
@@ -78,6 +79,8 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     if !args.sending.rerun.is_empty() {
         outdated::mark_again(&dir, job, &chosen, earlier.len() as u32)?;
     }
+    described.job.program = ahead::keep_this_program(&dir, &hash)?;
+    let job = &described.job;
     if chosen.is_empty() {
         if let Some(after) = unconfirmed_until(&earlier) {
             console.say(&format!(
@@ -93,12 +96,11 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
                 write_groups(&dir, experiment, groups).map_err(Failure::environment)?;
             }
         }
-        let after = send::open_jobs(&args.sending.after, job, console)?;
         let batch = Batch { after, ..batch(job, &chosen, &earlier, &shards, (ready.snapshot, Some(ready.files))) };
         announce(job, &chosen, batch.tasks.len(), console);
         send::send((&dir, job, described.limits), batch, &earlier, &shards, console)?;
     }
-    drop(lock);
+    drop((lock, folder));
     if args.sending.wait { wait::wait(&dir, args.out.as_deref(), console) } else { Ok(Exit::Success) }
 }
 
@@ -172,11 +174,11 @@ fn refuse_other_version(
     match shards.iter().filter(is_open).count() {
         0 => Ok(()),
         open => Err(Failure::usage(format!(
-            "sources or inputs have changed since {} still queued or running {} submitted: cancel them with `runner \
-             cancel {}` and submit again, or wait for them",
+            "sources or inputs have changed since {} still queued or running {} submitted: cancel them with {} and submit \
+             again, or wait for them",
             plural(open as u64, "shard"),
             if open == 1 { "was" } else { "were" },
-            dir.display()
+            hints::of_job("cancel", dir)
         ))),
     }
 }
@@ -220,10 +222,10 @@ fn batch(
     if retries.iter().all(|retry| *retry == Retry::default()) {
         retries.clear();
     }
-    Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot, files, after: Vec::new() }
+    Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot, files, after: After::default() }
 }
 
-/// Says that there is nothing to submit. Submits the collecting job if the last submission has none.
+/// Says that there is nothing to submit, and shows what the user has to submit. Submits the collecting job if the last submission has none.
 fn nothing_missing(
     args: &SubmitArgs,
     described: &Described,
@@ -232,13 +234,15 @@ fn nothing_missing(
     console: &mut Console,
 ) -> Result<(), Failure> {
     console.print(&nothing_to_do(args, described))?;
-    send::collect_again((&described.dir, &described.job, described.limits), earlier, shards, console)
+    let place = (described.dir.as_path(), &described.job, described.limits);
+    send::show_unstarted(place, earlier, shards, console)?;
+    send::collect_again(place, earlier, shards, console)
 }
 
 fn nothing_to_do(args: &SubmitArgs, described: &Described) -> String {
     let state = if args.sending.rerun.is_empty() { "missing" } else { "of that state" };
-    let (name, dir) = (&described.job.name, described.dir.display());
-    format!("job {name}: no shard is {state}; `runner status {dir}` shows its progress\n")
+    let (name, status) = (&described.job.name, hints::of_job("status", &described.dir));
+    format!("job {name}: no shard is {state}; {status} shows its progress\n")
 }
 
 fn announce(job: &Job, chosen: &[Work], tasks: usize, console: &mut Console) {

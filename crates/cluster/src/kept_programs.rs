@@ -16,6 +16,11 @@ const PROGRAMS: &str = ".programs";
 /// How long to keep a copy that no job refers to: its job may not be written yet.
 const UNNAMED: Duration = Duration::from_hours(24);
 
+/// Hash that identifies a program.
+pub fn hash_of_program(program: &Path) -> io::Result<String> {
+    hash_of(program)
+}
+
 /// Keeps a copy of a program in `folder`, so that replacing the program does not affect tasks. Returns the copy's path
 /// and hash.
 pub fn keep_program(folder: &Path, program: &Path) -> io::Result<(PathBuf, String)> {

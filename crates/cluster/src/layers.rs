@@ -136,8 +136,12 @@ fn unfit(key: &str, value: &str) -> Option<String> {
 
 fn unfit_option(key: &str, option: &str) -> Option<String> {
     let fits = option.starts_with('-') && is_plain(option);
-    (!fits)
-        .then(|| format!("{key}: {option:?} is not a scheduler option: write e.g. --exclusive or --reservation=name"))
+    (!fits).then(|| {
+        format!(
+            "{key}: {option:?} is not a scheduler option: write one word that begins with a hyphen, as in -x or \
+             --name=value"
+        )
+    })
 }
 
 #[cfg(test)]

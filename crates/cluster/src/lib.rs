@@ -22,7 +22,7 @@ mod view;
 
 pub use groups::{are_groups_sound, read_groups, write_groups};
 pub use job::{Experiment, Job, JobError, Work, collected, logs_folder, mark_collected, shards_folder};
-pub use kept_programs::{check_program, keep_program, remove_unused_programs};
+pub use kept_programs::{check_program, hash_of_program, keep_program, remove_unused_programs};
 pub use layers::{SETTINGS_FILE, SettingsError, project_code, read_layer, resolve};
 pub use log::{OUT_OF_MEMORY, TIME_WAS_NEAR, TaskEvent, TaskLog};
 pub use memory_kills::MemoryKills;

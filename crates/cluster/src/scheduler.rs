@@ -75,6 +75,9 @@ pub enum Submitter {
     User {
         /// Formats the shell command that cancels all jobs with a given name.
         cancelling: fn(&str) -> String,
+        /// Formats the shell words by which a submitting command waits for all jobs with some names to end, whether or
+        /// not they succeed; `None` if the scheduler has no dependencies between jobs.
+        waiting: Option<fn(&[String]) -> String>,
     },
 }
 
@@ -203,10 +206,15 @@ pub struct Script {
 }
 
 impl Script {
-    /// The submitting command as a shell command line.
-    pub fn command(&self) -> Result<String, ScriptError> {
+    /// The submitting command as a shell command line. `waiting` goes before its options as it is.
+    pub fn command(&self, waiting: &str) -> Result<String, ScriptError> {
         let word = |word: &String| if word == "<" { Ok(word.clone()) } else { quoted(word) };
-        Ok(self.words.iter().map(word).collect::<Result<Vec<_>, _>>()?.join(" "))
+        let mut words = self.words.iter().map(word).collect::<Result<Vec<_>, _>>()?;
+        if !waiting.is_empty() {
+            let options = self.words.iter().take_while(|word| !word.starts_with('-')).count();
+            words.insert(options, waiting.to_owned());
+        }
+        Ok(words.join(" "))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::cli::options::network;
 use crate::commands::plan::narrowed;
 use crate::console::Console;
 use crate::failure::Failure;
-use runner_cluster::{Snapshot, keep_program, remove_unused_programs};
+use runner_cluster::{Snapshot, hash_of_program, keep_program, remove_unused_programs};
 use runner_compile::{self, Cache, CompileOptions, Installed, Requirement, Target, Toolkit};
 use runner_experiment::Manifest;
 use runner_files::project::Project;
@@ -54,16 +54,28 @@ pub struct Ready {
     pub has_host_code: bool,
 }
 
-/// Keeps a copy of this program next to the jobs, so that tasks can run it even after it has been replaced. Removes
-/// copies for deleted jobs. Returns the path and the hash.
-pub fn keep_this_program(dir: &Path) -> Result<(PathBuf, String), Failure> {
-    let program =
-        env::current_exe().map_err(|e| Failure::environment(format!("cannot find the path of this program: {e}")))?;
+fn this_program() -> Result<PathBuf, Failure> {
+    env::current_exe().map_err(|e| Failure::environment(format!("cannot find the path of this program: {e}")))
+}
+
+pub fn hash_of_this_program() -> Result<String, Failure> {
+    let program = this_program()?;
+    hash_of_program(&program).map_err(|e| Failure::environment(format!("cannot read {}: {e}", program.display())))
+}
+
+/// Keeps a copy of this program next to the jobs, so that tasks can run it even after it has been replaced, and returns
+/// its path. Removes copies for deleted jobs. Fails if the program no longer has this hash.
+pub fn keep_this_program(dir: &Path, hash: &str) -> Result<PathBuf, Failure> {
+    let program = this_program()?;
     let jobs = dir.parent().unwrap_or(dir);
     remove_unused_programs(jobs);
-    keep_program(jobs, &program).map_err(|e| {
+    let (place, kept) = keep_program(jobs, &program).map_err(|e| {
         Failure::environment(format!("cannot copy {} for the tasks of {}: {e}", program.display(), dir.display()))
-    })
+    })?;
+    if kept != hash {
+        return Err(Failure::environment(format!("{} was replaced meanwhile: submit again", program.display())));
+    }
+    Ok(place)
 }
 
 /// Compilers for the units of a job.

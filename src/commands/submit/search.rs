@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use super::new_folder::NewFolder;
 use super::{describe, refuse_other_version, wait};
 use crate::cli::options::network;
 use crate::cli::{BackendChoice, Cli, Command, SubmitArgs};
 use crate::commands::send::{self, Batch, Limits, lock};
-use crate::commands::{plan, status};
+use crate::commands::{hints, plan, status};
 use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
@@ -17,7 +18,6 @@ use crate::files::load_manifest;
 use crate::files::refuse_path_outside;
 use runner_cluster::{Experiment, Job, ShardStatus, State, Submission, Work};
 use runner_experiment::Manifest;
-use runner_files::atomic;
 use runner_lang::format::plural;
 use runner_types::{BackendKind, sha256_hex};
 
@@ -115,12 +115,8 @@ fn send(
 ) -> Result<PathBuf, Failure> {
     let dir = describe::folder(&job);
     refuse_path_outside(&dir)?;
-    let lock = if args.sending.dry_run {
-        None
-    } else {
-        atomic::create_folder(&dir).map_err(Failure::environment)?;
-        lock(&dir, console)?
-    };
+    let folder = if args.sending.dry_run { None } else { Some(NewFolder::create(&dir)?) };
+    let lock = if folder.is_some() { lock(&dir, console)? } else { None };
     let mut earlier = describe::same_job(&dir, &mut job)?;
     let shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, &job, &mut earlier, console) };
     let is_other = |sent: &Submission| sent.files.as_ref().is_some_and(|files| *files != version);
@@ -128,8 +124,9 @@ fn send(
     let is_edited = earlier.last().is_some_and(is_other);
     let chosen = if is_edited { Some(job.work().collect()) } else { chosen(&job, &earlier, &shards)? };
     let Some(chosen) = chosen else {
-        let (name, shown) = (&job.name, dir.display());
-        console.print(&format!("job {name}: no task is missing; `runner status {shown}` shows its progress\n"))?;
+        let (name, status) = (&job.name, hints::of_job("status", &dir));
+        console.print(&format!("job {name}: no task is missing; {status} shows its progress\n"))?;
+        send::show_unstarted((&dir, &job, limits), &earlier, &shards, console)?;
         return Ok(dir);
     };
     let tasks: Vec<Vec<Work>> = chosen.into_iter().map(|work| vec![work]).collect();
@@ -150,7 +147,7 @@ fn send(
     let missing = if batch.tasks.len() > all { String::new() } else { format!("{} of ", batch.tasks.len() - 1) };
     console.say(&format!("job {}: {missing}{all} shards, and then the finalists", job.name));
     send::send((&dir, &job, limits), batch, &earlier, &shards, console)?;
-    drop(lock);
+    drop((lock, folder));
     Ok(dir)
 }
 

@@ -424,12 +424,56 @@ fn what_cannot_work_is_refused_before_anything_is_sent() {
         (&["--name", "."], "--name `.` cannot name the job's folder"),
         (&["--time", "1min"], "time is 60 s, but a task is ended 2 min before its limit (`warning`)"),
         (&["--time", "2min"], "time is 2 min, but a task is ended 2 min before its limit (`warning`)"),
+        (&["--extra", "x"], "write one word that begins with a hyphen, as in -x or --name=value"),
+        (&["--rerun", "all"], "has not been submitted yet: submit it without --rerun"),
+        (&["--after", "none"], "none has no job.json"),
+        (&["--tune", "2", "--after", "none"], "none has no job.json"),
+        (&["--tune", "2", "--", "--shard", "1/2"], "--shard and --simulate cannot be used"),
     ] {
         let words = ["submit", "experiments/scale.toml", "--backend", "sim"];
         let said = runner(dir.path(), &[&words[..], options].concat(), 2);
         assert!(said.contains(expected), "{said}");
     }
-    assert!(!dir.path().join("target/jobs").exists());
+    assert!(!dir.path().join("target").exists());
+    // PBS gives no warning.
+    let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--scheduler", "pbs", "--time", "1min"];
+    assert!(runner(dir.path(), &words, 0).contains("qsub "));
+}
+
+#[test]
+fn a_refused_submission_leaves_other_jobs_and_what_was_in_its_folder() {
+    let dir = project("experiments/scale.toml");
+    submit(dir.path(), "experiments/scale.toml", &["--scheduler", "kubernetes", "--dry-run"], 2);
+    submit(dir.path(), "experiments/scale.toml", &["--scheduler", "hyperqueue"], 0);
+    fs::create_dir(dir.path().join("target/jobs/mine")).unwrap();
+    fs::write(dir.path().join("target/jobs/mine/notes"), "x").unwrap();
+    for name in ["mine", "next"] {
+        let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--name", name, "--after", JOB];
+        let said = runner(dir.path(), &[&words[..], &["--scheduler", "hyperqueue"]].concat(), 2);
+        assert!(said.contains("--after: hyperqueue has no dependencies between jobs"), "{said}");
+    }
+    assert!(dir.path().join("target/jobs/mine/notes").exists() && !dir.path().join("target/jobs/next").exists());
+    assert!(runner(dir.path(), &["status", JOB], 0).contains("8 queued"));
+}
+
+#[test]
+fn the_commands_of_another_scheduler_wait_for_a_job_and_are_printed_again() {
+    let dir = project("experiments/scale.toml");
+    submit(dir.path(), "experiments/scale.toml", &["--scheduler", "pbs", "--max-array", "5"], 0);
+    let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--scheduler", "pbs", "--name", "next"];
+    let said = runner(dir.path(), &[&words[..], &["--after", JOB]].concat(), 0);
+    let waiting = "qsub $({ qselect -u \"$USER\" -N runner-job; } | paste -sd: | sed 's/^./-W depend=afterany:&/') -o ";
+    assert!(said.contains(waiting), "{said}");
+    let again = || runner(dir.path(), &["submit", "--again", JOB], 0);
+    let printed = |said: &str| said.lines().filter(|line| line.starts_with("qsub ")).count();
+    assert_eq!(printed(&again()), 2);
+    for element in 0..5 {
+        let mut script = Command::new("bash");
+        script.arg(dir.path().join(JOB).join("task-1-0.sh")).env("PBS_ARRAY_INDEX", element.to_string());
+        assert!(script.output().unwrap().status.success());
+    }
+    let said = again();
+    assert!(printed(&said) == 1 && said.contains("task-1-5.sh"), "{said}");
 }
 
 #[test]
@@ -1206,8 +1250,8 @@ fn a_job_begins_after_another() {
     let dependencies: Vec<&str> = arguments.lines().skip(4).map(|line| line.split(' ').nth(1).unwrap()).collect();
     // The array, and the job that collects its results.
     assert_eq!(dependencies, ["--dependency=afterany:1:3:4", "--dependency=afterany:5:1:3:4"]);
-    let said = runner(dir.path(), &[&words[..], &["--name", "pbs", "--scheduler", "pbs"]].concat(), 2);
-    assert!(said.contains("--name") || said.contains("only for two jobs of Slurm"), "{said}");
+    let said = runner(dir.path(), &[&words[..7], &["other", "--after", JOB, "--scheduler", "pbs"]].concat(), 2);
+    assert!(said.contains("--after target/jobs/job: that job is for slurm, this one for pbs"), "{said}");
     // Of a job that has ended, nothing is waited for.
     fs::write(dir.path().join("slurm/squeue.says"), says.replace("PENDING", "FAILED").replace("RUNNING", "FAILED"))
         .unwrap();

@@ -28,6 +28,7 @@ impl Scheduler for HyperQueue {
                 let of_name = format!("jq -r '.[] | select(.name == \"{name}\") | .id'");
                 format!("hq job list --all --output-mode=json | {of_name} | xargs -r -n 1 hq job cancel")
             },
+            waiting: None,
         }
     }
 

@@ -23,7 +23,10 @@ impl Scheduler for Kubernetes {
     }
 
     fn submitter(&self) -> Submitter {
-        Submitter::User { cancelling: |name| format!("kubectl delete jobs --selector={LABEL}={}", label(name)) }
+        Submitter::User {
+            cancelling: |name| format!("kubectl delete jobs --selector={LABEL}={}", label(name)),
+            waiting: None,
+        }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

@@ -15,7 +15,16 @@ impl Scheduler for Lsf {
     }
 
     fn submitter(&self) -> Submitter {
-        Submitter::User { cancelling: |name| format!("bkill -J {name} 0") }
+        Submitter::User {
+            cancelling: |name| format!("bkill -J {name} 0"),
+            waiting: Some(|names| {
+                let each = names.iter().map(|name| format!("bjobs -J {name} -noheader -o jobid;")).collect::<Vec<_>>();
+                let each = each.join(" ");
+                // The id of an array stands for all its elements. Without jobs to wait for, there is no option.
+                let joined = r"sort -u | sed 's/.*/ended(&)/' | paste -sd, | sed 's/,/\&\&/g; s/^./-w &/'";
+                format!("$({{ {each} }} 2>/dev/null | {joined})")
+            }),
+        }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

@@ -11,7 +11,15 @@ impl Scheduler for Pbs {
     }
 
     fn submitter(&self) -> Submitter {
-        Submitter::User { cancelling: |name| format!("qselect -u \"$USER\" -N {name} | xargs -r qdel") }
+        Submitter::User {
+            cancelling: |name| format!("qselect -u \"$USER\" -N {name} | xargs -r qdel"),
+            waiting: Some(|names| {
+                let each = names.iter().map(|name| format!("qselect -u \"$USER\" -N {name};")).collect::<Vec<_>>();
+                let each = each.join(" ");
+                // Without jobs to wait for, there is no option.
+                format!("$({{ {each} }} | paste -sd: | sed 's/^./-W depend=afterany:&/')")
+            }),
+        }
     }
 
     fn script(&self, part: &Part<'_>) -> Result<Script, ScriptError> {

@@ -42,7 +42,7 @@ fn slurm_gets_every_setting() {
     let words = "sbatch --parsable '--array=0-2%2' '--job-name=runner-Reduce-1.1f3a.2.100' \
                  '--comment=runner-Reduce-1.1f3a.2.100' '--output=/data/a job/logs/task-%A_%a.out' \
                  '/data/a job/task-2.sh' 2 100";
-    assert_eq!(script.command().unwrap(), words);
+    assert_eq!(script.command("").unwrap(), words);
     let expected = [
         "--requeue",
         "--open-mode=append",
@@ -67,7 +67,7 @@ fn slurm_gets_every_setting() {
 #[test]
 fn a_retry_gets_more_and_never_more_than_the_partition_allows() {
     let more = "memory = '3G'\nmemory_factor = 1.5\ntime_factor = 2.0";
-    let words = script("slurm", more, None).command().unwrap();
+    let words = script("slurm", more, None).command("").unwrap();
     // A task has run out of memory once and of time twice.
     assert!(words.contains(" '--mem=5G' '--time=360' "), "{words}");
     let mut job = Job { name: "x".to_owned(), id: "1".to_owned(), ..Job::default() };
@@ -106,14 +106,14 @@ fn hyperqueue_gets_every_setting_that_it_has() {
                     '--stdout=/data/a job/logs/task-%{JOB_ID}_%{TASK_ID}.out' \
                     '--stderr=/data/a job/logs/task-%{JOB_ID}_%{TASK_ID}.out' '--cpus=4' '--resource=gpus/nvidia=1' \
                     '--x=y' -- bash '/data/a job/task-2-100.sh'";
-    assert_eq!(script.command().unwrap(), expected);
+    assert_eq!(script.command("").unwrap(), expected);
     assert!(script.text.ends_with("2 \"$((100 + HQ_TASK_ID))\" --snapshot=5c\n"), "{}", script.text);
 }
 
 #[test]
 fn pbs_gets_every_setting_that_it_has() {
     let script = script("pbs", &format!("{ALL}gpus = '1'\nmemory = '32G'\nthrottle = 2"), None);
-    assert_eq!(script.command().unwrap(), "qsub -o '/data/a job/logs/' '/data/a job/task-2-100.sh'");
+    assert_eq!(script.command("").unwrap(), "qsub -o '/data/a job/logs/' '/data/a job/task-2-100.sh'");
     let chunk = "-l select=1:ncpus=4:ngpus=1:mem=32gb";
     let name = "-N runner-Reduce-1";
     let expected = [name, "-J 0-2%2", "-l walltime=01:30:00", chunk, "-r y", "-j oe", "-q p", "-A a", "--x=y"];
@@ -127,7 +127,7 @@ fn lsf_gets_every_setting_that_it_has() {
     let more = "gpus = 'h100:1'\nmemory = '500'\nthrottle = 2\nconstraint = 'nvme'";
     let script = script("lsf", &format!("{ALL}{more}"), None);
     let command = "bsub -o '/data/a job/logs/task-%J_%I.out' < '/data/a job/task-2-100.sh'";
-    assert_eq!(script.command().unwrap(), command);
+    assert_eq!(script.command("").unwrap(), command);
     let expected = [
         "-J \"runner-Reduce-1[1-3]%2\"",
         "-W 90",
@@ -188,4 +188,47 @@ fn kubernetes_gets_every_setting_that_it_has_and_no_gpu_for_the_simulator() {
     };
     assert_eq!(limits("", Some("H100")), serde_json::json!({ "nvidia.com/gpu": "1" }));
     assert_eq!(limits("gpus = '2'", Some("H100")), serde_json::json!({ "nvidia.com/gpu": "2" }));
+}
+
+/// The words by which the submitting command of a job waits for two others, expanded by a shell. `program` is the
+/// scheduler's command that lists jobs, as a shell function.
+fn waited(scheduler: &str, program: &str) -> String {
+    let kind: SchedulerKind = scheduler.parse().unwrap();
+    let Submitter::User { waiting: Some(waiting), .. } = kind.submitter() else { panic!("{scheduler} cannot wait") };
+    let words = waiting(&["runner-a".to_owned(), "runner-b".to_owned()]);
+    let command = script(scheduler, "", None).command(&words).unwrap();
+    let verb = if scheduler == "flux" { "flux" } else { command.split(' ').next().unwrap() };
+    // The submitting command prints its words. Files whose names match a pattern do not matter.
+    let text = match scheduler {
+        "flux" => {
+            format!("flux() {{ if [ $1 = jobs ]; then shift; {program} \"$@\"; else printf '[%s]' \"$@\"; fi; }}\n")
+        }
+        _ => format!("{verb}() {{ printf '[%s]' \"$@\"; }}\n"),
+    };
+    let text = format!("USER=me\n{LISTS}\n{text}{}", command.split(" < ").next().unwrap());
+    let output = std::process::Command::new("bash").args(["-c", &text]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Job a has an array of two tasks and another job, and job b has ended.
+const LISTS: &str = r#"
+qselect() { [ "$*" != '-u me -N runner-a' ] || printf '7[].host\n9.host\n'; }
+bjobs() { [ "$*" != '-J runner-a -noheader -o jobid' ] && echo 'No unfinished job found' >&2 || printf '7\n7\n9\n'; }
+lists() { [ "$*" != "--no-header --format=--dependency=afterany:{id} --name=runner-a" ] ||
+    printf -- '--dependency=afterany:%s\n' f7 f9; }
+none() { :; }
+"#;
+
+#[test]
+fn a_job_waits_for_all_open_tasks_of_others() {
+    assert!(waited("pbs", "").starts_with("[-W][depend=afterany:7[].host:9.host][-o]"), "{}", waited("pbs", ""));
+    assert!(waited("lsf", "").starts_with("[-w][ended(7)&&ended(9)][-o]"), "{}", waited("lsf", ""));
+    let flux = waited("flux", "lists");
+    assert!(flux.starts_with("[submit][--dependency=afterany:f7][--dependency=afterany:f9][--cc=0-2]"), "{flux}");
+    assert!(waited("flux", "none").starts_with("[submit][--cc=0-2]"));
+    for scheduler in ["hyperqueue", "kubernetes"] {
+        let kind: SchedulerKind = scheduler.parse().unwrap();
+        assert!(matches!(kind.submitter(), Submitter::User { waiting: None, .. }));
+    }
 }

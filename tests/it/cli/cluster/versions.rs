@@ -183,3 +183,41 @@ fn a_search_is_not_sent_again_after_an_edit_while_its_tasks_are_open() {
     let said = runner(dir, &words, 2);
     assert!(said.contains("have changed since 3 shards still queued or running were submitted"), "{said}");
 }
+
+#[test]
+fn every_command_that_status_names_after_an_edit_works() {
+    let dir = project(SCALE);
+    let dir = dir.path();
+    fs::create_dir(dir.join("a folder")).unwrap();
+    /// The command that the line with `edited` names.
+    fn named(said: &str) -> Vec<String> {
+        let line = said.lines().find(|line| line.contains("edited since it was submitted")).unwrap();
+        shlex::split(line.split('`').nth(1).unwrap()).unwrap()
+    }
+    let works = |words: &[String]| {
+        let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+        runner(dir, &words, 0)
+    };
+    let slurm = |file: &str, text: &str| write_program(&dir.join("slurm").join(file), text);
+    let sbatch = fs::read_to_string(dir.join("slurm/sbatch")).unwrap();
+    slurm("sbatch", ACCEPTS);
+    submit(dir, SCALE, &[], 0);
+    fs::write(dir.join("slurm/squeue.says"), "1_[0-2]|PENDING||x\n2_[0-2]|PENDING||x\n3_[0-1]|PENDING||x\n").unwrap();
+    edit_kernel(dir);
+    let words = named(&runner(dir, &["status", JOB], 0));
+    assert_eq!(words, ["runner", "cancel", JOB]);
+    works(&words);
+    slurm("sbatch", &sbatch);
+    submit(dir, SCALE, &[], 0);
+    fs::write(dir.join("kernels/scale.cu"), KERNEL).unwrap();
+    let words = named(&runner(dir, &["status", JOB], 0));
+    assert_eq!(words, ["runner", "submit", "--dry-run", "--again", JOB]);
+    assert!(works(&words).contains("8 shards in 8 tasks"));
+    // Elsewhere, that command is refused, so it is not named.
+    let said = runner(&dir.join("a folder"), &["status", &format!("../{JOB}")], 0);
+    assert!(!said.contains("--again") && said.contains("the command that submitted it and --dry-run, in "), "{said}");
+    // An edited manifest is another job.
+    fs::write(dir.join(SCALE), MANIFEST.replace("192, 256", "192")).unwrap();
+    let said = runner(dir, &["status", JOB], 0);
+    assert!(said.contains("a changed manifest is a new job: submit it with another --name"), "{said}");
+}
