@@ -124,10 +124,15 @@ impl Blocks {
                     next(Some(from + 1));
                     let before = waits.remove(&(last.offset + INSTRUCTION_BYTES)).unwrap_or_default();
                     let begin = before.iter().map(|block| self.members[*block].start).min();
-                    let within = &instructions[begin.unwrap_or(0)..self.members[from].end];
+                    // Lanes that begin to wait further on are not followed.
+                    let within = instructions.get(begin.unwrap_or(0)..self.members[from].end).unwrap_or_default();
                     let barrier = last.operands.trim();
                     let breaks = |one: &Instruction| one.operation() == "BREAK" && one.operands.trim() == barrier;
-                    if before.is_empty() || within.iter().any(|one| one.operation() == "EXIT") || is_conditional {
+                    if before.is_empty()
+                        || within.is_empty()
+                        || within.iter().any(|one| one.operation() == "EXIT")
+                        || is_conditional
+                    {
                         Leaving::Unknown
                     } else if within.iter().any(breaks) {
                         // Lanes that break out meet the others further on. Until then, the simulator keeps all of them

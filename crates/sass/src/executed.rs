@@ -313,7 +313,7 @@ impl<'l> Derivation<'l> {
                 self.balance.set(block, warps);
             }
         }
-        if self.balance.get(0).is_none() && !self.blocks.members.is_empty() {
+        if !self.blocks.members.is_empty() && self.balance.get(0).is_none() {
             let said =
                 self.blocks.members[0].clone().filter_map(|at| self.implied_count(at)).filter(|warps| *warps > 0);
             if let Some((warps, _)) = most_frequent(said) {
