@@ -40,6 +40,7 @@ fn shard(records: &Records, shard: Shard) -> Vec<Event> {
         arguments: Vec::new(),
         device_uuid: None,
         shard: Some(shard),
+        files: None,
     };
     let started = Event::RunStarted {
         header: Box::new(records.header.clone()),

@@ -56,7 +56,7 @@ pub fn dispatch(cli: &Cli, console: &mut Console) -> Result<Exit, Failure> {
         Command::Show(args) => show::run(args, console),
         Command::Run(args) => run::run(args, console),
         Command::Try(args) => trial::run(args, console),
-        Command::Tune(args) => tune::run(args, None, console),
+        Command::Tune(args) => tune::run(args, console),
         Command::Import(args) => import::run(args, console),
         Command::Init(args) => init::run(args, console),
         Command::List(args) => list::run(args, console),

@@ -92,8 +92,8 @@ pub struct SendingArgs {
     /// 3/40`; may be repeated.
     #[arg(long, value_name = "SHARD")]
     pub rerun: Vec<Rerun>,
-    /// Begin when the tasks of this job have ended, successfully or not; may be repeated. Not for HyperQueue and
-    /// Kubernetes, which have no dependencies between jobs.
+    /// Begin when the tasks of this job have ended, successfully or not; may be repeated. Not for the schedulers
+    /// without dependencies between jobs, hyperqueue and kubernetes.
     #[arg(long, value_name = "JOB")]
     pub after: Vec<PathBuf>,
 }

@@ -71,9 +71,6 @@ pub struct TuneArgs {
     /// Continue an interrupted search; nothing is evaluated twice.
     #[arg(long, conflicts_with = "simulate")]
     pub resume: bool,
-    /// Start again if the manifest or a file has changed, as the tasks of a job do.
-    #[arg(skip)]
-    pub renew: bool,
     /// Evaluate only part I of N of the space; other processes evaluate the rest and write to the same folder.
     /// `--resume` without this option reports all parts.
     #[arg(long, value_name = "I/N", conflicts_with = "simulate")]

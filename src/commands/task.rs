@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::tune;
 use crate::cli::options::{Kind, Portion, RunOptions};
-use crate::cli::{Cli, Command, ReachArgs, TaskArgs, TrustArgs, TuneArgs};
+use crate::cli::{Cli, Command, ReachArgs, TaskArgs, TrustArgs};
 use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
@@ -237,7 +237,7 @@ impl Task<'_> {
         let Command::Tune(tuned) = parsed.command else {
             return Err(Failure::usage("the words after `--` are not options of `runner tune`"));
         };
-        match tune::run(&TuneArgs { renew: true, ..*tuned }, Some(interrupt), console) {
+        match tune::run_task(&tuned, interrupt, console) {
             Ok(Exit::Interrupted) => self.stop(console),
             Ok(Exit::Success) => self.write(TaskEvent::Finished).map(|()| Exit::Success),
             Ok(exit) => {

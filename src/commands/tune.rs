@@ -16,21 +16,32 @@ use runner_tune::{Finalists, Resume, Settings, Sizes, TuneError, read_late, read
 use runner_types::Shard;
 use runner_workers::{Interrupt, Pool, Urgency};
 
-/// Runs the search. Handles Ctrl-C itself unless given an interrupt.
-pub fn run(args: &TuneArgs, raised: Option<&Interrupt>, console: &mut Console) -> Result<Exit, Failure> {
+pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
     match (&args.simulate, &args.manifest) {
         (Some(file), _) => simulate::run(args, file, console),
-        (None, Some(manifest)) => match raised {
-            Some(raised) => search(args, manifest, raised, console),
-            None => search(args, manifest, &interrupt()?, console),
-        },
+        (None, Some(manifest)) => {
+            let resume = if args.resume { Resume::Yes } else { Resume::No };
+            search((args, manifest), resume, &interrupt()?, console)
+        }
         (None, None) => Err(Failure::usage("name a manifest, or a measured space with --simulate")),
     }
 }
 
+/// Runs the search as a task of a job, which continues unless there was an edit.
+pub fn run_task(args: &TuneArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
+    console.quiet = args.display.quiet;
+    let manifest = args.manifest.as_ref().ok_or_else(|| Failure::usage("the task of a search names no manifest"))?;
+    search((args, manifest), Resume::UnlessChanged, interrupt, console)
+}
+
 /// Evaluates the configurations that the strategy proposes, then measures the best ones together with the baseline.
-fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
+fn search(
+    (args, path): (&TuneArgs, &Path),
+    resume: Resume,
+    interrupt: &Interrupt,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
     let mut options = RunOptions::of_tune(args, path)?;
     let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?.with_searched_axes();
     let asked = asked(args, &manifest.search)?;
@@ -52,11 +63,7 @@ fn search(args: &TuneArgs, path: &Path, interrupt: &Interrupt, console: &mut Con
         identity: &ready.identity,
         narrowed: args.narrowing.describe(),
         folder: &ready.destination.dir,
-        resume: match args.resume {
-            true if args.renew => Resume::UnlessChanged,
-            true => Resume::Yes,
-            false => Resume::No,
-        },
+        resume,
         shard: args.shard,
         interrupt,
     };

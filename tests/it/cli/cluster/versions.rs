@@ -189,11 +189,11 @@ fn every_command_that_status_names_after_an_edit_works() {
     let dir = project(SCALE);
     let dir = dir.path();
     fs::create_dir(dir.join("a folder")).unwrap();
-    /// The command that the line with `edited` names.
-    fn named(said: &str) -> Vec<String> {
+    // The command that the line about an edit names.
+    let named = |said: &str| {
         let line = said.lines().find(|line| line.contains("edited since it was submitted")).unwrap();
         shlex::split(line.split('`').nth(1).unwrap()).unwrap()
-    }
+    };
     let works = |words: &[String]| {
         let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
         runner(dir, &words, 0)
