@@ -38,13 +38,19 @@ pub enum AllowedDifference {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 no regression, 1 newly wrong, 5 broken claim, 4 slower or more work, 6 not \
-comparable: the first of 1, 5, 4, 6 that applies.")]
+comparable: the first of 1, 5, 4, 6 that applies. Two variants of one report: 0, or 1 if one of them is wrong.")]
 pub struct CompareArgs {
     /// Report folder, tree of reports, `records.jsonl`, journal, or a path in a git revision as in
     /// `main:reports/reduce`.
     pub base: String,
-    /// The same, for the report to compare with the base.
+    /// The same, for the report to compare with the base. With three arguments, the first of two variants of the one
+    /// report.
     pub new: String,
+    /// Second of two variants of one report, as in `compare reports/reduce/simulated-h100 neighbored interleaved`:
+    /// prints what differs most between them, and where.
+    #[arg(value_name = "VARIANT", conflicts_with_all = ["threshold", "allow", "inform", "gate_counters", "strict",
+          "format", "out", "markdown", "markdown_limit"])]
+    pub variant: Option<String>,
     /// Smallest change that matters, as in `2%` [default: for times 0.5 %, or the row's noise if that is more; for
     /// counts 1 %].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]

@@ -119,7 +119,7 @@ pub fn collect(
     let compared = compare_reports(job, &merged.reports, headline, console);
     for Report { folder, records, .. } in &merged.reports {
         headline.push(format!("{}: {}", records.header.experiment, runner_report::counts(records)));
-        headline.extend(runner_report::verdict(records));
+        headline.extend(runner_report::verdict(records).map(|answer| answer.sentence));
         headline.push(format!("report: {}", folder.join(runner_report::REPORT_FILE).display()));
     }
     let is_whole = open.is_empty() && merged.exit == Exit::Success;

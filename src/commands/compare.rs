@@ -1,4 +1,6 @@
-//! `runner compare`: what changed between two reports, or two trees of reports. Needs no device.
+//! `runner compare`: what changed between two reports, two trees of reports, or two variants. Needs no device.
+
+mod variants;
 
 use std::path::Path;
 
@@ -22,7 +24,10 @@ use runner_revision::{Files, describe_checkout};
 use runner_types::{ManifestComparison, ManifestState};
 
 pub fn run(args: &CompareArgs, console: &mut Console) -> Result<Exit, Failure> {
-    with_headline(args, console).map(|(exit, _)| exit)
+    match &args.variant {
+        Some(new) => variants::compare(&args.base, [&args.new, new], console),
+        None => with_headline(args, console).map(|(exit, _)| exit),
+    }
 }
 
 /// Compares, and also returns the headline of the result.

@@ -15,7 +15,7 @@ use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::templates;
 use runner_lang::format;
-use runner_report::RenderError;
+use runner_report::{Answer, RenderError};
 use runner_results::analyse;
 use runner_results::analyse::ClaimState;
 use runner_results::journal;
@@ -38,7 +38,12 @@ pub fn conclude(run: Unwritten<'_>, options: &RunOptions, console: &mut Console)
     // The report of a single shard would look like the whole plan's.
     let conclude = if options.shard.is_some() { close } else { finish };
     let Written { records, spent, .. } = conclude(run)?;
-    let exit = exit(options.gate, end, &records);
+    let mut exit = exit(options.gate, end, &records);
+    // A trial is made to run its kernels, so a launch that the device does not allow has failed.
+    let is_trial = matches!(options.kind, Kind::Try { .. });
+    if is_trial && exit.as_ref().is_ok_and(|exit| *exit == Exit::Success) && not_launched(&records).is_some() {
+        exit = Ok(Exit::CaseFailed);
+    }
     if options.json {
         let code = exit.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
         console.print(&runner_report::events::end(&records, &destination.dir, options.shard.is_none(), code as u8))?;
@@ -151,9 +156,15 @@ fn show(
     }
     // The answer comes last, since the last line is read first.
     let is_whole = options.kind != Kind::OneOfSeveral && options.shard.is_none();
-    let alone = || Some(records).filter(|_| matches!(options.kind, Kind::Try { .. })).and_then(alone);
-    if let Some(answer) = runner_report::verdict(records).or_else(alone).filter(|_| is_whole) {
-        console.print(&format!("{answer}\n"))?;
+    let is_trial = matches!(options.kind, Kind::Try { .. });
+    let alone = || Some(Answer { reasons: Vec::new(), sentence: alone(records).filter(|_| is_trial)? });
+    if let Some(Answer { reasons, sentence }) = runner_report::verdict(records).or_else(alone).filter(|_| is_whole) {
+        for line in reasons.iter().chain([&sentence]) {
+            console.print(&format!("{line}\n"))?;
+        }
+    }
+    if let Some(sentence) = not_launched(records).filter(|_| is_trial) {
+        console.print(&format!("{sentence}\n"))?;
     }
     Ok(())
 }
@@ -163,15 +174,19 @@ fn alone(records: &Records) -> Option<String> {
     let (first, rest) = records.cases.split_first()?;
     let name = &first.case.key.variant;
     let is_alone = rest.iter().all(|record| record.case.key.variant == *name);
-    let invalid = records.cases.iter().find_map(|record| match &record.outcome {
-        Outcome::Invalid { limit } => Some(limit),
+    (is_alone && not_launched(records).is_none()).then(|| {
+        format!("`{name}` ran without a fault; name a second kernel to compare it with, as in -k {name} -k OTHER.")
+    })
+}
+
+/// The first kernel whose launch the device does not allow, with what to do.
+fn not_launched(records: &Records) -> Option<String> {
+    records.cases.iter().find_map(|record| match &record.outcome {
+        Outcome::Invalid { limit } => Some(format!(
+            "`{}` did not run: {limit}; choose others with --block, --grid or --n.",
+            record.case.key.variant
+        )),
         _ => None,
-    });
-    is_alone.then(|| match invalid {
-        Some(limit) => format!("`{name}` did not run: {limit}; choose others with --block, --grid or --n."),
-        None => {
-            format!("`{name}` ran without a fault; name a second kernel to compare it with, as in -k {name} -k OTHER.")
-        }
     })
 }
 

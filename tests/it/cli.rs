@@ -21,6 +21,7 @@ mod machine_counts;
 mod outside;
 mod plan;
 mod pull_requests;
+mod reasons;
 mod run;
 mod schema;
 mod shards;

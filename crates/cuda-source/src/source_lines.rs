@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use runner_files::regular;
-use runner_types::{CompileUnit, CountedLine, CounterInfo, Counters};
+use runner_types::{CompileUnit, CountedLine, CounterInfo, CounterTheme, Counters};
 
 /// Maximum number of lines to keep per case. The lines with the largest shares of its counts are kept.
 const MOST_LINES: usize = 64;
@@ -29,7 +29,8 @@ pub fn gather_lines<'c>(
             text: at.map_or_else(String::new, |text| text.trim().chars().take(LONGEST_TEXT).collect()),
             counters: Counters::default(),
         });
-        let is_work = |name: &str| CounterInfo::named(name).is_some_and(CounterInfo::is_cost);
+        let is_kept = |info: &CounterInfo| info.is_cost() || info.theme == CounterTheme::Pipelines;
+        let is_work = |name: &str| CounterInfo::named(name).is_some_and(is_kept);
         for (name, count) in counters.0.iter().filter(|(name, count)| is_work(name) && **count > 0.0) {
             *known.counters.0.entry(name.clone()).or_insert(0.0) += count;
         }

@@ -103,7 +103,7 @@ fn unreadable(path: &Path, why: &str) -> String {
 #[derive(Default)]
 struct Counting {
     counts: BTreeMap<&'static str, u64>,
-    lines: BTreeMap<(String, u32), u64>,
+    lines: BTreeMap<(String, u32), BTreeMap<&'static str, u64>>,
     /// Executed kernels.
     kernels: Vec<String>,
     /// Kinds of accesses about which something is unknown.
@@ -190,7 +190,12 @@ impl Counting {
                     own.entry(path).or_insert_with(is_own).then_some((path.to_owned(), place.line))
                 });
                 if let Some(place) = place {
-                    *self.lines.entry(place).or_default() += executed;
+                    let of_line = self.lines.entry(place).or_default();
+                    for counter in
+                        ["inst_executed"].into_iter().chain(instruction.pipes().iter().map(|pipe| pipe.counter()))
+                    {
+                        *of_line.entry(counter).or_default() += executed;
+                    }
                 }
             }
         }
@@ -256,9 +261,11 @@ impl Counting {
         let derived = VOCABULARY.iter().filter(|info| info.is_derived() && is_known(info.name));
         let count = |name: &'static str| self.counts.get(name).copied().unwrap_or(0) as f64;
         let counters = Counters(derived.map(|info| (CounterName::from(info.name), count(info.name))).collect());
-        let executed = |count: u64| Counters([("inst_executed".into(), count as f64)].into());
+        let of_line = |counts: BTreeMap<&'static str, u64>| {
+            Counters(counts.into_iter().map(|(name, count)| (CounterName::from(name), count as f64)).collect())
+        };
         let lines =
-            self.lines.into_iter().filter(|_| is_complete).map(|(place, count)| (place, executed(count))).collect();
+            self.lines.into_iter().filter(|_| is_complete).map(|(place, counts)| (place, of_line(counts))).collect();
         Derived { counters, lines, notes: self.notes }
     }
 }

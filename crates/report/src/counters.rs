@@ -50,6 +50,15 @@ fn heading(info: &CounterInfo) -> &'static str {
 /// Counters whose ratios are summarised over all groups.
 const SUMMED_UP: [&str; 5] = ["inst_executed", "gld_sectors", "gld_transactions_128", "gst_sectors", "barriers"];
 
+/// Counter by which each step of a ladder is compared with the one before.
+const STEPS_BY: &str = "inst_executed";
+
+/// Title of the column with these ratios.
+const BEFORE: &str = "× row before";
+
+/// Minimum number of rows of a ladder; with two, the row before is the baseline.
+const LEAST_STEPS: usize = 3;
+
 /// Log ratio below which counts are called the same.
 const SAME: f64 = 0.01;
 
@@ -103,9 +112,18 @@ fn theme(records: &Records, rows: &[&CaseRecord], title: &str, names: &[&str], w
     // The first counters of a theme are the most informative.
     let columns = names.iter().zip(1..).map(|(name, rank)| number_column(*name, Folding::WhenCommon).ranked(rank));
     table.columns.extend(columns);
-    for row in rows {
+    let is_ladder = names.contains(&STEPS_BY) && records.header.has_steps() && rows.len() >= LEAST_STEPS;
+    if is_ladder {
+        table.columns.insert(2, number_column(BEFORE, Folding::WhenEmpty).ranked(1));
+    }
+    for (place, row) in rows.iter().enumerate() {
         let mut cells = vec![Cell::code(analyse::contender(&records.header, &row.case))];
         cells.extend(names.iter().map(|name| Cell::maybe(with_ratio(row, baseline, name))));
+        if is_ladder {
+            let before = place.checked_sub(1).and_then(|before| value(rows[before], STEPS_BY)).filter(|of| *of > 0.0);
+            let ratio = before.and_then(|before| Some(value(row, STEPS_BY)? / before));
+            cells.insert(2, Cell::maybe(ratio.map(|ratio| format!("{}×", format::rough(ratio)))));
+        }
         table.rows.push(cells);
     }
     let mut common = table.fold().iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -153,6 +171,11 @@ pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
     let mut table = Table::new(vec![text("variant", Folding::Keep)]);
     let columns = SUMMED_UP.iter().zip(1..).map(|(name, rank)| number_column(*name, Folding::WhenEmpty).ranked(rank));
     table.columns.extend(columns);
+    let is_ladder = records.header.has_steps() && records.header.variants.len() >= LEAST_STEPS;
+    if is_ladder {
+        table.columns.insert(2, number_column(BEFORE, Folding::WhenEmpty).ranked(1));
+    }
+    let mut before: Option<&str> = None;
     let mut any = false;
     let least = SUMMED_UP.map(|name| fewest(records, summary, name).map(|(_, mean)| mean));
     for variant in &records.header.variants {
@@ -167,6 +190,11 @@ pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
             let leads = least.is_some_and(|least| least < 1.0 && mean.map(shown) == Some(shown(least)));
             Cell::maybe(mean.map(shown)).strong_if(leads)
         }));
+        if is_ladder {
+            let ratio = before.and_then(|before| mean_against(records, summary, [before, variant], STEPS_BY));
+            cells.insert(2, Cell::maybe(ratio.map(shown)));
+        }
+        before = Some(variant);
         table.rows.push(cells);
     }
     table.fold();
@@ -175,7 +203,13 @@ pub fn overall(records: &Records, summary: &Summary) -> Option<Table> {
 
 /// Geometric mean of a variant's counts divided by the baseline's, over the groups in which both have counts.
 fn mean_ratio(records: &Records, summary: &Summary, variant: &str, name: &str) -> Option<f64> {
-    let ratios = summary.groups.iter().filter_map(|group| ratio_in(records, group, variant, name));
+    let (baseline, _) = records.header.baseline.as_ref()?;
+    mean_against(records, summary, [baseline, variant], name)
+}
+
+/// Geometric mean of the second variant's counts divided by the first's, over the groups in which both have counts.
+fn mean_against(records: &Records, summary: &Summary, both: [&str; 2], name: &str) -> Option<f64> {
+    let ratios = summary.groups.iter().filter_map(|group| ratio_in(records, group, both, name));
     runner_stats::geometric_mean(&ratios.collect::<Vec<f64>>())
 }
 
@@ -221,15 +255,16 @@ pub fn greatest_difference(records: &Records, summary: &Summary) -> Option<Multi
     means.filter(|multiple| size(multiple) > SAME).max_by(|a, b| size(a).total_cmp(&size(b)))
 }
 
-/// A variant's count divided by the baseline's, in a group that compares only variants.
-fn ratio_in(records: &Records, group: &GroupSummary, variant: &str, name: &str) -> Option<f64> {
+/// The second variant's count divided by the first's, in a group that compares only variants.
+fn ratio_in(records: &Records, group: &GroupSummary, [of, variant]: [&str; 2], name: &str) -> Option<f64> {
     if records.header.axes.iter().any(|axis| axis.compared) {
         return None;
     }
-    let cases = || group.members.iter().map(|i| &records.cases[*i]);
-    let baseline = cases().find(|record| analyse::is_baseline(&records.header, &record.case))?;
-    let own = cases().find(|record| record.case.key.variant == *variant)?;
-    let (own, of) = (value(own, name)?, value(baseline, name)?);
+    let count = |variant: &str| {
+        let mut cases = group.members.iter().map(|i| &records.cases[*i]);
+        value(cases.find(|record| record.case.key.variant == variant)?, name)
+    };
+    let (own, of) = (count(variant)?, count(of)?);
     (of > 0.0 && own > 0.0).then(|| own / of)
 }
 

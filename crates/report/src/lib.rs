@@ -47,6 +47,7 @@ mod units;
 mod verdict;
 #[cfg(test)]
 mod view_model;
+mod why;
 mod wording;
 
 pub use csv::described_columns;
@@ -60,7 +61,7 @@ pub use prose::{prose, prose_after};
 pub use report::incomplete;
 pub use terminal::{Screen, open_claims, terminal};
 pub use units::axis_value;
-pub use verdict::verdict;
+pub use verdict::{Answer, between, verdict};
 pub use wording::{case_name, machine, reason};
 
 #[derive(Debug, thiserror::Error)]

@@ -13,6 +13,18 @@ use runner_types::Counters;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
+/// What to do about accesses that move more of global memory than they use.
+pub const COALESCE: &str =
+    "Let neighbouring threads access neighbouring addresses, or stage the data in shared memory.";
+
+/// What to do about bank conflicts.
+pub const AVOID_CONFLICTS: &str =
+    "Pad rows by one element, or swizzle the index, so that the lanes access different banks.";
+
+/// What to do about local memory.
+pub const KEEP_IN_REGISTERS: &str =
+    "Index arrays with constants so that they stay in registers, or give the kernel more registers.";
+
 struct Rule {
     id: &'static str,
     level: &'static str,
@@ -28,21 +40,21 @@ const RULES: [Rule; 5] = [
         id: "uncoalesced-access",
         level: "warning",
         title: "Less than half of what global memory moves is used",
-        help: "Let neighbouring threads access neighbouring addresses, or stage the data in shared memory.",
+        help: COALESCE,
         hint: uncoalesced,
     },
     Rule {
         id: "bank-conflict",
         level: "warning",
         title: "Bank conflicts in shared memory",
-        help: "Pad rows by one element, or swizzle the index, so that the lanes access different banks.",
+        help: AVOID_CONFLICTS,
         hint: conflicts,
     },
     Rule {
         id: "local-memory",
         level: "note",
         title: "A per-thread array or spilled registers are in local memory",
-        help: "Index arrays with constants so that they stay in registers, or give the kernel more registers.",
+        help: KEEP_IN_REGISTERS,
         hint: local,
     },
     Rule {

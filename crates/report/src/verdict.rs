@@ -1,74 +1,91 @@
 //! The answer of a run in one sentence: which variants are correct, how much less work or time they take, and why.
 
-use std::collections::BTreeMap;
-
-use runner_lang::format::rough;
-use runner_results::analyse::{self, is_baseline};
-use runner_types::{CaseRecord, Outcome, Records, Verdict};
-
-/// Counters that explain a difference, with their names in words. The first one is the work itself.
-const REASONS: [(&str, &str); 8] = [
-    ("gld_sectors", "global load sectors"),
-    ("gst_sectors", "global store sectors"),
-    ("global_atomics", "global atomics"),
-    ("shared_ld_bank_conflicts", "bank conflicts of shared loads"),
-    ("shared_st_bank_conflicts", "bank conflicts of shared stores"),
-    ("local_ld_requests", "loads of local memory"),
-    ("divergent_branch", "divergent branches"),
-    ("barriers", "barriers"),
-];
+use super::why;
+use runner_lang::format::{rough, thousands};
+use runner_results::analyse::{self, Cost, Difference, is_baseline};
+use runner_types::{CaseRecord, DeviceInfo, Outcome, Records, Verdict};
 
 /// What decides if nothing is timed: machine instructions, or PTX instructions if there is no machine code.
 const WORK: [(&str, &str); 2] = [("inst_executed", "machine instructions"), ("ptx_inst_executed", "PTX instructions")];
 
-/// Factors closer to 1 than this are not worth mentioning.
-const NOTABLE: f64 = 1.02;
-
-/// A variant paired with the baseline, over all groups.
+/// A variant paired with the one that it is compared with, over all groups.
 struct Contender<'a> {
     name: String,
     pairs: Vec<(&'a CaseRecord, &'a CaseRecord)>,
     failed: Vec<&'a CaseRecord>,
+    device: &'a DeviceInfo,
 }
 
-/// The sentence for a run that compares variants with a baseline.
-pub fn verdict(records: &Records) -> Option<String> {
-    let summary = analyse::summary(records);
+/// How a run, or a comparison of two variants, ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// What differs between the variants that the sentence is about, most important first, one per line.
+    pub reasons: Vec<String>,
+    pub sentence: String,
+}
+
+impl Answer {
+    fn without_reasons(sentence: String) -> Self {
+        Self { reasons: Vec::new(), sentence }
+    }
+}
+
+/// The answer of a run that compares variants with a baseline.
+pub fn verdict(records: &Records) -> Option<Answer> {
     let (baseline, _) = records.header.baseline.as_ref()?;
-    let mut contenders: BTreeMap<String, Contender<'_>> = BTreeMap::new();
-    let mut order = Vec::new();
+    let name = |record: &CaseRecord| Some(analyse::contender(&records.header, &record.case));
+    answer(records, baseline, &|record| is_baseline(&records.header, &record.case), &name)
+}
+
+/// The answer for two variants of a report, each named with or without its values of compared axes; `None` if no group
+/// has both.
+pub fn between(records: &Records, [old, new]: [&str; 2]) -> Option<Answer> {
+    let is_named = |record: &CaseRecord, name: &str| {
+        record.case.key.variant == name || analyse::contender(&records.header, &record.case) == name
+    };
+    let name = |record: &CaseRecord| is_named(record, new).then(|| new.to_owned());
+    answer(records, old, &|record| is_named(record, old), &name)
+}
+
+/// Compares the records that have a `name` with those that `is_base`, within each group and regime.
+fn answer(
+    records: &Records,
+    baseline: &str,
+    is_base: &dyn Fn(&CaseRecord) -> bool,
+    name: &dyn Fn(&CaseRecord) -> Option<String>,
+) -> Option<Answer> {
+    let summary = analyse::summary(records);
+    let is_measured = |record: &CaseRecord| matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. });
+    let mut contenders: Vec<Contender<'_>> = Vec::new();
     for group in &summary.groups {
         let members: Vec<&CaseRecord> = group.members.iter().map(|place| &records.cases[*place]).collect();
-        let base = members.iter().copied().find(|record| is_baseline(&records.header, &record.case))?;
-        if base.outcome.is_failure() {
-            let is_alone = records.cases.iter().all(|record| is_baseline(&records.header, &record.case));
-            let what = fault(base);
-            return Some(if is_alone {
+        let bases: Vec<&CaseRecord> = members.iter().copied().filter(|record| is_base(record)).collect();
+        if let Some(failed) = bases.iter().find(|base| base.outcome.is_failure()) {
+            let is_alone = records.cases.iter().all(is_base);
+            let what = fault(failed);
+            return Some(Answer::without_reasons(if is_alone {
                 format!("`{baseline}` {what}.")
             } else {
                 format!("`{baseline}`, the baseline, {what}, so nothing is compared with it.")
-            });
+            }));
         }
-        for record in members.into_iter().filter(|record| !is_baseline(&records.header, &record.case)) {
-            let name = analyse::contender(&records.header, &record.case);
-            if !contenders.contains_key(&name) {
-                order.push(name.clone());
-            }
-            let contender = contenders.entry(name.clone()).or_insert_with(|| Contender {
-                name,
-                pairs: Vec::new(),
-                failed: Vec::new(),
+        for record in members.into_iter().filter(|record| !is_base(record)) {
+            let Some(name) = name(record) else { continue };
+            let Some(base) = base_of(record, &bases) else { continue };
+            let place = contenders.iter().position(|one| one.name == name).unwrap_or_else(|| {
+                let device = &records.environment.device;
+                contenders.push(Contender { name, pairs: Vec::new(), failed: Vec::new(), device });
+                contenders.len() - 1
             });
             if record.outcome.is_failure() {
-                contender.failed.push(record);
-            } else if matches!(record.outcome, Outcome::Measured | Outcome::Unstable { .. }) {
-                contender.pairs.push((base, record));
+                contenders[place].failed.push(record);
+            } else if is_measured(record) && is_measured(base) {
+                contenders[place].pairs.push((base, record));
             }
         }
     }
-    let all: Vec<&Contender<'_>> = order.iter().filter_map(|name| contenders.get(name)).collect();
-    let (failed, right): (Vec<&Contender<'_>>, Vec<&Contender<'_>>) = all
-        .into_iter()
+    let (failed, right): (Vec<&Contender<'_>>, Vec<&Contender<'_>>) = contenders
+        .iter()
         .filter(|one| !one.pairs.is_empty() || !one.failed.is_empty())
         .partition(|one| !one.failed.is_empty());
     let least = right.iter().min_by(|a, b| a.cost().total_cmp(&b.cost()));
@@ -100,29 +117,29 @@ pub fn verdict(records: &Records) -> Option<String> {
             if rest.len() == 1 { "fails" } else { "fail" }
         )),
     }
-    (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
+    let reasons = least.map(|least| least.reasons(baseline)).unwrap_or_default();
+    (!parts.is_empty()).then(|| Answer { reasons, sentence: format!("{}.", parts.join("; ")) })
+}
+
+/// The base of a record, of the same regime and preferably with the same axis values.
+fn base_of<'a>(record: &CaseRecord, bases: &[&'a CaseRecord]) -> Option<&'a CaseRecord> {
+    let regime = |record: &CaseRecord| record.result.as_ref().map(|result| result.regime);
+    let of_regime = || bases.iter().copied().filter(|base| regime(base) == regime(record));
+    let is_at = |base: &&CaseRecord| base.case.key.axes == record.case.key.axes;
+    of_regime().find(is_at).or_else(|| of_regime().next()).or_else(|| bases.first().copied())
 }
 
 /// How a case fails: `is wrong in 65,521 of 65,521 elements`.
 fn fault(record: &CaseRecord) -> String {
     match &record.outcome {
         Outcome::Wrong { mismatch } if mismatch.of > 1 => {
-            format!("is wrong in {} of {} elements", grouped(mismatch.wrong), grouped(mismatch.of))
+            format!("is wrong in {} of {} elements", thousands(mismatch.wrong), thousands(mismatch.of))
         }
         Outcome::Wrong { .. } => "is wrong".to_owned(),
         Outcome::CompileError { .. } => "does not compile".to_owned(),
         Outcome::TimedOut { .. } => "does not end in time".to_owned(),
         outcome => format!("fails ({})", outcome.name().replace('_', " ")),
     }
-}
-
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let places = digits.char_indices().map(|(at, digit)| {
-        let is_group = at > 0 && (digits.len() - at).is_multiple_of(3);
-        if is_group { format!(",{digit}") } else { digit.to_string() }
-    });
-    places.collect()
 }
 
 impl Contender<'_> {
@@ -165,26 +182,27 @@ impl Contender<'_> {
     }
 
     fn compared(&self, baseline: &str, and: &str) -> String {
-        let Some((factor, words)) = self.work() else { return String::new() };
+        let Some((_, words)) = self.work() else { return String::new() };
         let and = if and.is_empty() { String::new() } else { format!(" {and}") };
-        let reasons = self.reasons(factor);
-        let why = if reasons.is_empty() { String::new() } else { format!(", {}", reasons.join(" and ")) };
+        let why = self.first_reason().map(|reason| format!(", {reason}")).unwrap_or_default();
         format!("{and} {words} `{baseline}`{why}")
     }
 
-    /// The two counters that differ most, preferring those that changed in the same direction as the total.
-    fn reasons(&self, whole: f64) -> Vec<String> {
-        let factor = |name: &str| self.factor(|record| record.counters.as_ref()?.get(name));
-        let mut found: Vec<(f64, &str)> =
-            REASONS.into_iter().filter_map(|(name, words)| Some((factor(name)?, words))).collect();
-        found.retain(|(factor, _)| factor.max(1.0 / factor) >= NOTABLE);
-        let goes_along = |factor: f64| (factor < 1.0) == (whole < 1.0);
-        found.sort_by(|(a, _), (b, _)| {
-            (goes_along(*b), b.ln().abs())
-                .partial_cmp(&(goes_along(*a), a.ln().abs()))
-                .unwrap_or(std::cmp::Ordering::Equal)
-        });
-        found.truncate(2);
-        found.into_iter().map(|(factor, words)| format!("{}× the {words}", rough(factor))).collect()
+    fn differences(&self) -> Vec<Difference> {
+        analyse::differences(&self.pairs, self.device)
+    }
+
+    /// What explains the result best, besides the work that the sentence states already.
+    fn first_reason(&self) -> Option<String> {
+        let explains = |difference: &Difference| difference.explains && difference.cost != Cost::Instructions;
+        self.differences().iter().find(|difference| explains(difference)).map(why::clause)
+    }
+
+    /// A title and the ranked differences from the base; empty if nothing differs.
+    fn reasons(&self, baseline: &str) -> Vec<String> {
+        let lines = why::lines(&self.differences());
+        let title = format!("What differs most from `{baseline}` to `{}`:", self.name);
+        let title = Some(title).filter(|_| !lines.is_empty());
+        title.into_iter().chain(lines).collect()
     }
 }

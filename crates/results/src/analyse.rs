@@ -11,6 +11,7 @@ mod bootstraps;
 mod claims;
 pub mod compare;
 mod contender;
+mod costs;
 mod exactness;
 mod expected_failures;
 mod fidelity;
@@ -26,6 +27,7 @@ mod times;
 
 pub use claims::{ClaimGroup, ClaimState, JudgedClaim, Range, claims};
 pub use contender::{contender, is_baseline};
+pub use costs::{Cost, Difference, differences};
 pub use exactness::Exactness;
 pub use expected_failures::ExpectedFailures;
 pub use fidelity::{Agreement, CLOSE, Cause, Compared, Fidelity, Pair, fidelity, idle_causes};

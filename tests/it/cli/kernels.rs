@@ -401,3 +401,17 @@ fn a_first_kernel_that_reads_too_far_is_shown_with_options_by_which_it_runs() {
     let options = ["try", "--backend", "sim", "k.cu", "--arg", "other=in", "--arg", "x=2*n"];
     expect(&folder, &options, 0, &["1 of 1 cases ran"]);
 }
+
+#[test]
+fn a_launch_that_the_device_does_not_allow_fails_the_trial_and_is_its_last_line() {
+    let folder = folder();
+    let (code, out, error) = run(&folder, &[&TRY[..], &["scale.cu", "-k", "old", "--block", "2048"]].concat());
+    assert_eq!(code, Some(1), "{out}{error}");
+    let last = out.lines().last().unwrap_or_default();
+    assert!(last.starts_with("`old` did not run: ") && last.ends_with("--block, --grid or --n."), "{out}");
+    // One of two is enough.
+    let blocks = ["-k", "old", "-k", "strided", "--block", "256", "--block", "2048"];
+    let (code, out, error) = run(&folder, &[&TRY[..], &["scale.cu"], &blocks].concat());
+    assert_eq!(code, Some(1), "{out}{error}");
+    assert!(out.lines().last().unwrap_or_default().starts_with("`strided` did not run: "), "{out}");
+}
