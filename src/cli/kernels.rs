@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DisplayArgs, ReachArgs, TargetArgs};
+use super::{DisplayArgs, TargetArgs, TrustArgs};
 
 /// The kernels and what they are run with.
 #[derive(Debug, Clone, Args)]
@@ -78,7 +78,7 @@ pub struct TryArgs {
     #[arg(long)]
     pub offline: bool,
     #[command(flatten)]
-    pub reach: ReachArgs,
+    pub trust: TrustArgs,
     #[command(flatten)]
     pub display: DisplayArgs,
 }

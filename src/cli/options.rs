@@ -192,7 +192,7 @@ impl RunOptions {
             sanitize: !args.no_sanitize,
             out: Some(args.out.clone().unwrap_or_else(|| folder.to_owned())),
             network: network(args.offline),
-            trust: TrustArgs { reach: args.reach.clone(), allow_host_code: false },
+            trust: args.trust.clone(),
             passes: PassArgs { thorough: args.thorough, ..PassArgs::default() },
             display: args.display,
             ..Self::new(Path::new(TRIED), kind, Target::resolve(&args.target)?)

@@ -4,7 +4,7 @@ mod ci;
 
 use std::path::{Path, PathBuf};
 
-use super::kernels::{draft, experiment_name, file_of, source_name};
+use super::kernels::{Names, draft, experiment_name, file_of, reference_name, source_name, write_reference};
 use crate::cli::InitArgs;
 use crate::console::Console;
 use crate::failure::Exit;
@@ -30,8 +30,15 @@ pub fn run(args: &InitArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     let default = || Path::new("experiments").join(experiment_name(&file_of(&args.sources[0]))).with_extension("toml");
     let path: PathBuf = args.out.clone().unwrap_or_else(default);
-    let drafted = draft(&args.sources, &args.kernels, &experiment_name(&path), |source| source_name(source, &path))?;
+    let experiment = experiment_name(&path);
+    let names = Names {
+        experiment: &experiment,
+        source: &|source| source_name(source, &path),
+        reference: Some(reference_name(&path)),
+    };
+    let drafted = draft(&args.sources, &args.kernels, &names)?;
     write_new("--out", &path, &drafted.commented(), args.force)?;
+    write_reference("--out", &path, &drafted, (args.force, console))?;
     let ignored = Path::new(".gitignore");
     if !ignored.exists() {
         write_new(".gitignore", ignored, IGNORED, false)?;

@@ -5,24 +5,33 @@ mod headers;
 use std::path::{Path, PathBuf};
 
 use crate::cli::KernelArgs;
+use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
+use crate::files::write_new;
+use runner_cuda_source::host_half::{HostFunction, host_half};
 use runner_cuda_source::kernel_file::KernelFile;
 use runner_cuda_source::launches::Launch;
 use runner_cuda_source::signature::Signature;
+use runner_files::regular;
 use runner_lang::diagnostics::nearest;
+use runner_manifest::draft::reference::{Reference, fits};
 use runner_manifest::draft::{Draft, Request, Wanted, fitting, template_guess};
 
 /// Maximum number of rounds in which to search for headers included by headers.
 const MOST_ROUNDS: usize = 4;
 
-/// Drafts a manifest called `name`. `source_name` returns the name that the manifest uses for a source.
-pub fn draft(
-    sources: &[String],
-    args: &KernelArgs,
-    name: &str,
-    source_name: impl Fn(&Path) -> String,
-) -> Result<Draft, Failure> {
+/// Names in the drafted manifest.
+pub struct Names<'a> {
+    pub experiment: &'a str,
+    /// Name of a source.
+    pub source: &'a dyn Fn(&Path) -> String,
+    /// Name of the C++ source with a reference; `None` to only mention a host function that may be one.
+    pub reference: Option<String>,
+}
+
+/// Drafts a manifest for the kernels of the sources.
+pub fn draft(sources: &[String], args: &KernelArgs, names: &Names<'_>) -> Result<Draft, Failure> {
     let mut faults = Vec::new();
     let mut kernels: Vec<Wanted> = Vec::new();
     let mut notes = Vec::new();
@@ -33,7 +42,7 @@ pub fn draft(
     for source in sources {
         let (path, named) = split(source);
         let asked: Vec<&str> = named.into_iter().chain(args.kernel.iter().map(String::as_str)).collect();
-        match wanted(&path, &asked, &source_name(&path), args) {
+        match wanted(&path, &asked, &(names.source)(&path), args) {
             Ok((found, left_out)) => {
                 kernels.extend(found);
                 notes.extend(left_out);
@@ -45,20 +54,45 @@ pub fn draft(
         return Err(refused(&faults));
     }
     adopt_launches(&mut kernels);
+    let reference = reference(sources, &kernels, args, names, &mut notes);
     let request = Request {
-        name: name.to_owned(),
+        name: names.experiment.to_owned(),
         kernels,
         n: args.n.clone(),
         block: args.block.clone(),
         grid: args.grid.clone(),
         shared: args.shared.clone(),
-        include_paths: args.include_paths.iter().map(|path| source_name(path)).collect(),
+        include_paths: args.include_paths.iter().map(|path| (names.source)(path)).collect(),
         defines: args.defines.clone(),
         arguments: args.arguments.clone(),
         tolerance: args.tolerance,
+        reference,
         notes,
     };
     Draft::new(&request).map_err(|faults| refused(&faults))
+}
+
+/// Host function of the sources that takes the kernels' parameters. If the manifest is not to use it, adds a note.
+fn reference(
+    sources: &[String],
+    kernels: &[Wanted],
+    args: &KernelArgs,
+    names: &Names<'_>,
+    notes: &mut Vec<String>,
+) -> Option<Reference> {
+    sources.iter().map(|source| file_of(source)).find_map(|path| {
+        let file = KernelFile::read(&path, &args.include_paths, &args.defines).ok()?;
+        let is_fitting = |function: &HostFunction| kernels.iter().all(|wanted| fits(function, &wanted.signature));
+        let function = file.functions.into_iter().find(is_fitting)?;
+        let place = format!("{}, {}:{}", function.name, path.display(), function.line);
+        let Some(reference) = names.reference.clone() else {
+            notes.push(format!("{place}, takes the same parameters: --allow-host-code uses it as the reference"));
+            return None;
+        };
+        let text = regular::read(&path).ok()?;
+        let half = host_half(&String::from_utf8_lossy(&text), &function.name)?;
+        Some(Reference { path: reference, half, function, place })
+    })
 }
 
 /// The options, with include folders found in the sources' checkouts added, and a note for each.
@@ -103,6 +137,25 @@ fn adopt_launches(kernels: &mut [Wanted]) {
         }
         kernels[place].launch = launch;
     }
+}
+
+/// Name of the C++ source with the reference of the manifest at `manifest`.
+pub fn reference_name(manifest: &Path) -> String {
+    format!("{}_reference.cpp", experiment_name(manifest))
+}
+
+/// Writes the C++ source with a draft's reference, if it has one, next to the manifest.
+pub fn write_reference(
+    option: &str,
+    manifest: &Path,
+    drafted: &Draft,
+    (force, console): (bool, &mut Console),
+) -> Result<(), Failure> {
+    let Some((name, text)) = drafted.reference() else { return Ok(()) };
+    let path = manifest.with_file_name(name);
+    write_new(option, &path, text, force)?;
+    console.say(&format!("wrote {}, the reference", path.display()));
+    Ok(())
 }
 
 /// Experiment name for this file: `reduce_fast` for `src/reduce_fast.cu`.

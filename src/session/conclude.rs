@@ -20,7 +20,7 @@ use runner_results::analyse;
 use runner_results::analyse::ClaimState;
 use runner_results::journal;
 use runner_results::journal::{Contents, FolderLock, Spent};
-use runner_types::{CaseRecord, Event, Outcome, Records};
+use runner_types::{CaseRecord, Event, Outcome, Records, Verdict};
 use runner_workers::RunEnd;
 
 /// A finished run whose report is not written yet.
@@ -169,13 +169,18 @@ fn show(
     Ok(())
 }
 
-/// Caveat for a trial of a single kernel that ran.
+/// The answer of a trial of a single kernel that ran.
 fn alone(records: &Records) -> Option<String> {
     let (first, rest) = records.cases.split_first()?;
     let name = &first.case.key.variant;
     let is_alone = rest.iter().all(|record| record.case.key.variant == *name);
+    let is_right = records.cases.iter().all(|record| record.verdict == Verdict::Pass);
     (is_alone && not_launched(records).is_none()).then(|| {
-        format!("`{name}` ran without a fault; name a second kernel to compare it with, as in -k {name} -k OTHER.")
+        if is_right {
+            format!("`{name}` is right: it matches the reference.")
+        } else {
+            format!("`{name}` ran without a fault; name a second kernel to compare it with, as in -k {name} -k OTHER.")
+        }
     })
 }
 

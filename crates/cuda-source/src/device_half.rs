@@ -52,7 +52,10 @@ pub fn device_half(text: &str, absent: &[String], headers: &[&str]) -> Option<St
     let mask = masked(&without_headers);
     let mut half = String::with_capacity(text.len());
     let mut at = 0;
-    for range in host_declarations(&mask, &markers)? {
+    for Declaration { range, words, .. } in declarations(&mask)? {
+        if !is_of_host(&words, &markers) {
+            continue;
+        }
         half.push_str(&without_headers[at..range.start]);
         half.push_str(&emptied(&without_headers[range.clone()], &mask[range.clone()]));
         at = range.end;
@@ -62,7 +65,7 @@ pub fn device_half(text: &str, absent: &[String], headers: &[&str]) -> Option<St
 }
 
 /// The newlines and directives of a part of the source.
-fn emptied(text: &str, mask: &str) -> String {
+pub(crate) fn emptied(text: &str, mask: &str) -> String {
     let mut out = String::new();
     let mut at = 0;
     let mut goes_on = false;
@@ -95,7 +98,7 @@ fn add_markers(text: &str, markers: &mut BTreeSet<String>) {
 }
 
 /// The source with comments, directives and contents of literals replaced by spaces. Byte offsets stay the same.
-fn masked(text: &str) -> String {
+pub(crate) fn masked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -147,8 +150,18 @@ fn directive_length(text: &str) -> usize {
     at
 }
 
-/// Ranges of the masked text that hold host declarations at namespace scope. `None` if brackets do not match.
-fn host_declarations(mask: &str, markers: &BTreeSet<String>) -> Option<Vec<Range<usize>>> {
+/// A declaration at namespace scope.
+#[derive(Debug)]
+pub(crate) struct Declaration<'a> {
+    /// Bytes in the text.
+    pub range: Range<usize>,
+    pub words: Vec<&'a str>,
+    /// Number of enclosing namespaces and `extern "C"` blocks.
+    pub depth: usize,
+}
+
+/// Declarations of the masked text at namespace scope. `None` if brackets do not match.
+pub(crate) fn declarations(mask: &str) -> Option<Vec<Declaration<'_>>> {
     let words = tokens(mask);
     let place = |word: &str| word.as_ptr() as usize - mask.as_ptr() as usize;
     let mut found = Vec::new();
@@ -186,10 +199,11 @@ fn host_declarations(mask: &str, markers: &BTreeSet<String>) -> Option<Vec<Range
                 continue;
             }
         };
-        let declaration = &words[begin..=end];
-        if is_of_host(declaration, markers) {
-            found.push(place(words[begin])..place(words[end]) + words[end].len());
-        }
+        found.push(Declaration {
+            range: place(words[begin])..place(words[end]) + words[end].len(),
+            words: words[begin..=end].to_vec(),
+            depth: open,
+        });
         at = end + 1;
         begin = at;
     }
@@ -207,7 +221,7 @@ fn is_scope(head: &[&str]) -> bool {
 }
 
 /// Whether the brace after these words opens a function body.
-fn is_function(head: &[&str]) -> bool {
+pub(crate) fn is_function(head: &[&str]) -> bool {
     let (mut angles, mut brackets) = (0_usize, 0_usize);
     let mut has_parameters = false;
     for (at, word) in head.iter().enumerate() {

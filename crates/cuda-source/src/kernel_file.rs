@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::conditionals::{Macros, active};
 use crate::expand::Functions;
+use crate::host_half::{HostFunction, host_functions};
 use crate::includes::{Scanner, SearchPath};
 use crate::launches::HostCode;
 use crate::signature::{Context, Signature, scan};
@@ -16,6 +17,8 @@ pub struct KernelFile {
     /// Kernels of the file and of the files that it includes, in source order.
     pub kernels: Vec<Signature>,
     pub host: HostCode,
+    /// Functions of the file itself that return nothing and can run on the host.
+    pub functions: Vec<HostFunction>,
     /// Headers that were not found. They may belong to a compiler.
     pub absent: Vec<String>,
 }
@@ -104,7 +107,11 @@ impl KernelFile {
                 }
             }
         }
-        Self { kernels, host, absent: Vec::new() }
+        let mut functions = host_functions(main);
+        for parameter in functions.iter_mut().flat_map(|function| &mut function.parameters) {
+            context.types.resolve(parameter, &[]);
+        }
+        Self { kernels, host, functions, absent: Vec::new() }
     }
 }
 

@@ -8,6 +8,7 @@ mod argument;
 mod layout;
 mod parameter;
 mod record;
+pub mod reference;
 mod sizes;
 mod text;
 mod triton;
@@ -17,6 +18,7 @@ pub use triton::TritonKernel;
 
 use argument::{Wish, places};
 use parameter::{DraftParameter, What};
+use reference::Reference;
 use sizes::{Given, Size, Sizes, sizes};
 
 use super::validate::may_name_buffer;
@@ -67,6 +69,8 @@ pub struct Request {
     pub arguments: Vec<String>,
     /// Relative tolerance for floats; `None` for the element type's default.
     pub tolerance: Option<f64>,
+    /// Host function that computes the expected outputs.
+    pub reference: Option<Reference>,
     /// Further information for the user.
     pub notes: Vec<String>,
 }
@@ -84,9 +88,19 @@ pub struct Draft {
     parameters: Vec<String>,
     variants: Vec<Variant>,
     tolerance: Option<f64>,
+    reference: Option<DraftReference>,
     include_paths: Vec<String>,
     defines: Vec<(String, String)>,
     notes: Vec<String>,
+}
+
+/// A C++ source with a function for each output.
+#[derive(Debug, Clone)]
+struct DraftReference {
+    path: String,
+    text: String,
+    /// Host function and its place, for messages.
+    place: String,
 }
 
 #[derive(Debug, Clone)]
@@ -158,6 +172,10 @@ impl Draft {
             Some((name, value)) => (name.to_owned(), value.to_owned()),
             None => (text.clone(), "1".to_owned()),
         };
+        let reference = request.reference.as_ref().and_then(|reference| {
+            let text = reference::source(reference, &places)?;
+            Some(DraftReference { path: reference.path.clone(), text, place: reference.place.clone() })
+        });
         let kept = sizes.kept.map(|value| [value.to_string(), value.to_string()]);
         Ok(Self {
             name: request.name.clone(),
@@ -174,6 +192,7 @@ impl Draft {
                 .map(|parameter| parameter.name.clone().unwrap_or_default())
                 .collect(),
             tolerance: request.tolerance,
+            reference,
             include_paths: request.include_paths.clone(),
             defines: request.defines.iter().map(define).collect(),
             notes: request.kernels.iter().flat_map(unused).chain(request.notes.iter().cloned()).collect(),
@@ -183,6 +202,11 @@ impl Draft {
     /// Name of the first variant, with which the others are compared.
     pub fn baseline(&self) -> Option<&str> {
         self.variants.first().map(|variant| variant.name.as_str())
+    }
+
+    /// Path in the manifest and text of the C++ source that the checks need, if any.
+    pub fn reference(&self) -> Option<(&str, &str)> {
+        self.reference.as_ref().map(|reference| (&*reference.path, &*reference.text))
     }
 
     pub fn compares(&self) -> bool {
@@ -224,7 +248,8 @@ impl Draft {
         let sizes = self.sizes.iter().filter_map(|size| Some(format!("{} = {}", size.name, size.text.as_ref()?)));
         let launches = self.variants.iter().filter_map(|variant| variant.origin.clone());
         let places = self.places.iter().map(DraftParameter::assumption);
-        sizes.chain(places).chain(launches).chain(self.notes.iter().cloned()).collect()
+        let reference = self.reference.iter().map(|reference| format!("checked against {}", reference.place));
+        sizes.chain(places).chain(launches).chain(reference).chain(self.notes.iter().cloned()).collect()
     }
 }
 

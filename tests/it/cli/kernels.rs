@@ -415,3 +415,47 @@ fn a_launch_that_the_device_does_not_allow_fails_the_trial_and_is_its_last_line(
     assert_eq!(code, Some(1), "{out}{error}");
     assert!(out.lines().last().unwrap_or_default().starts_with("`strided` did not run: "), "{out}");
 }
+
+const SUM: &str = r"#include <stdio.h>
+#define SCALE 3
+static float scaled(float x) { return SCALE * x; }
+void sum_cpu(const float *a, const float *b, float *c, int n)
+{
+    for (int i = 0; i < n; i++) c[i] = scaled(a[i]) + b[i];
+}
+__global__ void sum(const float *a, const float *b, float *c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) c[i] = SCALE * a[i] + b[i];
+}
+int main() { float *a; cudaMalloc(&a, 4); sum<<<1, 1>>>(a, a, a, 1); sum_cpu(a, a, a, 1); }
+";
+
+#[test]
+fn a_host_function_with_the_same_parameters_is_the_reference_if_host_code_is_allowed() {
+    let folder = folder();
+    fs::write(folder.path().join("sum.cu"), SUM).unwrap();
+    fs::write(folder.path().join("wrong.cu"), SUM.replace("SCALE * a[i] + b[i]", "SCALE * a[i] - b[i]")).unwrap();
+    let attempt = |file: &str, code: i32, words: &[&str]| {
+        let allow: &[&str] = if words[0].contains("--allow") { &[] } else { &["--allow-host-code"] };
+        expect(&folder, &[&TRY[..], &[file], allow].concat(), code, words);
+    };
+    attempt("sum.cu", 0, &["sum_cpu, sum.cu:4, takes the same parameters: --allow-host-code uses it as the reference"]);
+    attempt("sum.cu", 0, &["checked against sum_cpu, sum.cu:4", "`sum` is right: it matches the reference."]);
+    attempt("wrong.cu", 1, &["checked against sum_cpu, wrong.cu:4", "`sum` is wrong in 1,0"]);
+    // A saved manifest has its reference next to it.
+    expect(&folder, &["init", "sum.cu", "--out", "s.toml"], 0, &["wrote s_reference.cpp", "wrote s.toml"]);
+    expect(&folder, &["run", "s.toml", "--backend", "sim", "--allow-host-code"], 0, &["1 of 1 cases passed"]);
+}
+
+#[test]
+fn kernels_of_several_files_are_compared_without_naming_them() {
+    let folder = folder();
+    fs::write(folder.path().join("sum.cu"), SUM).unwrap();
+    fs::write(folder.path().join("other.cu"), SUM.replace("SCALE * a[i] + b[i]", "b[i] + SCALE * a[i]")).unwrap();
+    fs::write(folder.path().join("wrong.cu"), SUM.replace("SCALE * a[i] + b[i]", "a[i] + b[i]")).unwrap();
+    expect(&folder, &[&TRY[..], &["sum.cu", "other.cu"]].concat(), 0, &["`other:sum` is right and does 1.00×"]);
+    let (code, out, error) = run(&folder, &[&TRY[..], &["sum.cu", "wrong.cu"]].concat());
+    assert_eq!(code, Some(1), "{out}{error}");
+    assert!(out.lines().last().unwrap_or_default().starts_with("`wrong:sum` is wrong in "), "{out}");
+}

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use super::parameter::{DraftParameter, Fill, RecordField, What};
+use super::reference::function_of;
 use super::{Draft, Variant};
 
 impl Draft {
@@ -97,16 +98,25 @@ impl Draft {
     }
 
     fn checks(&self, out: &mut Writer) {
-        if self.variants.len() < 2 {
+        if self.variants.len() < 2 && self.reference.is_none() {
             return;
         }
-        out.gap("Every result must equal the baseline's. A reference is better: expect = \"2 * x + y\".");
+        out.gap(match &self.reference {
+            Some(_) => "Every result must equal that of the host function.",
+            None => "Every result must equal the baseline's. A reference is better: expect = \"2 * x + y\".",
+        });
         let tolerance = self.tolerance.map(|rel| format!("tolerance = {{ rel = {rel:?} }}\n")).unwrap_or_default();
         let baseline = quoted(&self.variants[0].name);
         let checks = self.parts().into_iter().filter(|place| place.is_output()).map(|place| {
             let name = quoted(&place.name);
             let tolerance = if place.element.is_float() { tolerance.as_str() } else { "" };
-            format!("[[check]]\nactual = {name}\nexpect = {{ variant = {baseline} }}\n{tolerance}")
+            let expect = match &self.reference {
+                Some(reference) => {
+                    format!("cpp = {}", quoted(&format!("{}:{}", reference.path, function_of(&place.name))))
+                }
+                None => format!("variant = {baseline}"),
+            };
+            format!("[[check]]\nactual = {name}\nexpect = {{ {expect} }}\n{tolerance}")
         });
         out.line(checks.collect::<Vec<_>>().join("\n").trim_end());
     }

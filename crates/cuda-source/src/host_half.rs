@@ -1,0 +1,165 @@
+//! A function of the host with what it needs, for a C++ compiler that knows no CUDA.
+//!
+//! A file with a kernel often has a function that computes the same on the host. Only declarations that this function
+//! reaches are kept, so that neither kernels nor calls of the runtime have to compile.
+
+use std::collections::BTreeSet;
+
+use crate::device_half::{Declaration, declarations, emptied, is_function, masked};
+use crate::parameter::{Parameter, parameter};
+use crate::source::{closing, function_at, is_name, split};
+
+/// Headers that host functions use, and qualifiers that a host's compiler does not know.
+const PREAMBLE: &str = "#include <algorithm>\n#include <array>\n#include <cassert>\n#include <cfloat>\n#include <climits>\n\
+                        #include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n\
+                        #include <limits>\n#include <numeric>\n#include <vector>\n#define __host__\n#define __device__\n\
+                        #define __forceinline__ inline\n#define __restrict__\n";
+
+/// Declarations with one of these words cannot be compiled for the host.
+const OF_DEVICE: [&str; 6] =
+    ["__global__", "__constant__", "__shared__", "__managed__", "texture", "cudaTextureObject_t"];
+
+/// A function outside namespaces that returns nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFunction {
+    pub name: String,
+    pub parameters: Vec<Parameter>,
+    /// 1-based.
+    pub line: usize,
+}
+
+/// Host functions that a source defines.
+pub fn host_functions(text: &str) -> Vec<HostFunction> {
+    let mask = masked(text);
+    let all = declarations(&mask).unwrap_or_default();
+    all.iter().filter(|one| one.depth == 0 && is_of_host(one)).filter_map(|one| host_function(text, one)).collect()
+}
+
+fn host_function(text: &str, declaration: &Declaration<'_>) -> Option<HostFunction> {
+    let words = &declaration.words;
+    let body = words.iter().position(|word| *word == "{")?;
+    let name = function_at(words).filter(|name| *name < body && is_function(&words[..body]))?;
+    let close = closing(words, name + 1)?;
+    let is_plain = words[..name].contains(&"void") && !words[..name].contains(&"template") && words[name] != "main";
+    is_plain.then(|| HostFunction {
+        name: words[name].to_owned(),
+        parameters: split(&words[name + 2..close]).into_iter().map(parameter).collect(),
+        line: text[..declaration.range.start].matches('\n').count() + 1,
+    })
+}
+
+/// The function with the declarations and macros that it reaches, as a source of the host. `None` if the text does not
+/// define it, or if brackets do not match.
+pub fn host_half(text: &str, function: &str) -> Option<String> {
+    let mask = masked(text);
+    let all = declarations(&mask)?;
+    let mut kept: BTreeSet<usize> = BTreeSet::new();
+    let mut wanted: Vec<&str> = vec![function];
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    while let Some(name) = wanted.pop() {
+        if !known.insert(name) {
+            continue;
+        }
+        for (place, declaration) in all.iter().enumerate() {
+            if is_of_host(declaration) && names(&declaration.words).contains(name) && kept.insert(place) {
+                wanted.extend(declaration.words.iter().filter(|word| is_name(word)));
+            }
+        }
+        // A macro's value may use further names.
+        for line in text.lines().filter(|line| line.trim_start().starts_with('#')) {
+            let words = crate::source::tokens(line);
+            if let ["#", "define", of, value @ ..] = &words[..]
+                && *of == name
+            {
+                wanted.extend(value.iter().filter(|word| is_name(word)));
+            }
+        }
+    }
+    let mut half = String::from(PREAMBLE);
+    let mut at = 0;
+    for (place, Declaration { range, .. }) in all.iter().enumerate() {
+        half.push_str(&without_includes(&text[at..range.start]));
+        match kept.contains(&place) {
+            true => half.push_str(&text[range.clone()]),
+            false => half.push_str(&emptied(&text[range.clone()], &mask[range.clone()])),
+        }
+        at = range.end;
+    }
+    half.push_str(&without_includes(&text[at..]));
+    (!kept.is_empty()).then_some(half)
+}
+
+fn without_includes(text: &str) -> String {
+    let is_include =
+        |line: &str| line.trim_start().strip_prefix('#').is_some_and(|rest| rest.trim_start().starts_with("include"));
+    text.split_inclusive('\n').map(|line| if is_include(line) { "\n" } else { line }).collect()
+}
+
+/// Whether the host's compiler may know all of it: it neither launches kernels nor calls the runtime.
+fn is_of_host(declaration: &Declaration<'_>) -> bool {
+    let words = &declaration.words;
+    let head = &words[..words.iter().position(|word| *word == "{").unwrap_or(words.len())];
+    let launches = words.windows(3).any(|three| three == ["<", "<", "<"]);
+    let calls = words.iter().any(|word| word.starts_with("cuda") || word.starts_with("__shfl") || *word == "threadIdx");
+    let of_device = words.iter().any(|word| OF_DEVICE.contains(word))
+        || (head.contains(&"__device__") && !head.contains(&"__host__") && is_function(head));
+    !launches && !calls && !of_device
+}
+
+/// Names that a declaration introduces: of a function, its own; of anything else, those outside parentheses and bodies,
+/// and enumerators.
+fn names<'a>(words: &[&'a str]) -> BTreeSet<&'a str> {
+    let body = words.iter().position(|word| *word == "{").unwrap_or(words.len());
+    if is_function(&words[..body]) && !words[..body].contains(&"typedef") {
+        return function_at(words).map(|at| words[at]).into_iter().collect();
+    }
+    let is_enum = words[..body].contains(&"enum");
+    let mut depth = 0_usize;
+    let outside = words.iter().filter(|word| {
+        match **word {
+            "{" | "(" => depth += 1,
+            "}" | ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (depth == 0 || is_enum) && is_name(word)
+    });
+    outside.copied().collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "#include <stdio.h>\n#include \"helper_cuda.h\"\n#define N (BASE * 2)\n#define BASE 4\n\
+        struct P { float x; };\ntypedef unsigned int u;\nenum Kind { A, B };\nconst int most = N;\n\
+        __constant__ float table[4];\nfloat square(float x) { return x * x; }\n\
+        static float twice(float x) { return 2 * square(x); }\n\
+        __global__ void k(const float *in, float *out, int n) { out[threadIdx.x] = in[0]; }\n\
+        void sum_cpu(const float *in, float *out, u n)\n{\n  for (u i = 0; i < n && i < most; i++) out[i] = twice(in[i]);\n}\n\
+        void run(float *x) { k<<<1, 1>>>(x, x, 1); }\nint main() { cudaFree(0); return 0; }\n";
+
+    #[test]
+    fn functions_of_the_host_are_those_that_neither_launch_nor_call_the_runtime() {
+        let found = host_functions(SOURCE);
+        let shown: Vec<(&str, usize, usize)> =
+            found.iter().map(|one| (one.name.as_str(), one.line, one.parameters.len())).collect();
+        assert_eq!(shown, [("sum_cpu", 13, 3)]);
+        assert!(host_functions("}\nvoid f(int x) {}").is_empty());
+        assert!(host_functions("namespace a { void f(int x) {} }\ntemplate <class T> void g(T x) {}").is_empty());
+    }
+
+    #[test]
+    fn the_half_has_what_the_function_reaches_and_nothing_else() {
+        let half = host_half(SOURCE, "sum_cpu").unwrap();
+        for kept in
+            ["#define N", "#define BASE", "typedef unsigned int u;", "const int most", "square(", "twice(", "sum_cpu"]
+        {
+            assert!(half.contains(kept), "{kept}: {half}");
+        }
+        for gone in ["helper_cuda", "struct P", "enum Kind", "__constant__", "__global__", "<<<", "main"] {
+            assert!(!half.contains(gone), "{gone}: {half}");
+        }
+        assert_eq!(host_half(SOURCE, "absent"), None);
+    }
+}
