@@ -30,7 +30,7 @@ mod schema;
 mod send;
 mod setup;
 mod show;
-mod stale;
+pub mod stale;
 mod status;
 mod submit;
 mod task;

@@ -16,7 +16,7 @@ use runner_process::programs::Programs;
 use runner_report::comparison::{self, Compared};
 use runner_report::html::Samples;
 use runner_report::{RenderError, Screen};
-use runner_results::analyse::compare::{self, DifferenceKind, Gate, Options, Pair};
+use runner_results::analyse::compare::{self, Alone, DifferenceKind, Gate, Options, Pair};
 use runner_results::analyse::stale::Staleness;
 use runner_results::journal::JOURNAL_FILE;
 use runner_results::stored::{self, ReadError, Source, Stored};
@@ -43,7 +43,8 @@ pub fn with_headline(args: &CompareArgs, console: &mut Console) -> Result<(Exit,
     found.stale = stale_sides(args, [&base, &new], &matched.pairs);
     found.manifests = manifests(args, reports());
     let places: Vec<[String; 2]> = reports().map(|(b, n)| [b.place.clone(), n.place.clone()]).collect();
-    let alone = |all: &[Stored], which: &[usize]| which.iter().map(|i| all[*i].place.clone()).collect();
+    let alone =
+        |all: &[Stored], which: &[usize]| which.iter().map(|i| Alone::new(&all[*i].place, &all[*i].records)).collect();
     found.alone = [alone(&base, &matched.only_base), alone(&new, &matched.only_new)];
     let names = [args.base.clone(), args.new.clone()];
     let labels = labels(args);
@@ -106,7 +107,7 @@ fn manifests<'a>(args: &CompareArgs, pairs: impl Iterator<Item = (&'a Stored, &'
             Ok(changes) => ManifestState::Changed(changes),
             Err(why) => ManifestState::Unknown(why),
         };
-        found.push(ManifestComparison { experiment: header.experiment.clone(), state });
+        found.push(ManifestComparison::new(header.experiment.clone(), state));
     }
     found
 }

@@ -1,6 +1,6 @@
 //! `run --against`: measures the variants of a base next to the manifest's own, and compares both.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,23 +12,28 @@ use super::recorder::Recorder;
 use crate::cli::options::RunOptions;
 use crate::cli::{ComparisonFormat, ReachArgs, RunArgs};
 use crate::commands::compare::{Output, exit, page, samples_in, short, write, write_page};
+use crate::commands::stale::tree::root_of;
 use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
+use runner_compile::{SourceReader, Toolkit};
 use runner_experiment::Manifest;
 use runner_files::project::Project;
 use runner_lang::diagnostics::Diagnostics;
 use runner_plan::against::{Joined, Part, base_name, join};
-use runner_plan::{self, Plan, PlanOptions, ResolvedGroup};
+use runner_plan::{self, Plan, PlanOptions, PlannedOutcome, ResolvedGroup, find_renamed};
 use runner_process::programs::Programs;
 use runner_report::comparison::Compared;
 use runner_report::html::Samples;
 use runner_results::analyse::compare::{
-    Comparison, DifferenceKind, Differs, Fact, Failed, Options, Together, compare_together,
+    Comparison, DifferenceKind, Differs, Fact, Failed, Options, SourceChange, SourceFile, Sources, Together,
+    compare_sources, compare_together,
 };
 use runner_results::journal::{self, Contents, JOURNAL_FILE};
 use runner_revision::{File, Files, RevisionError};
-use runner_types::{CaseKey, Claim, ComparisonRules, Event, ManifestComparison, ManifestState, Records};
+use runner_types::{
+    CaseKey, Claim, ComparisonRules, CompileUnit, Event, Held, ManifestComparison, ManifestState, Records,
+};
 use runner_workers::RunEnd;
 
 /// A git revision or a folder, with the files that the manifest reaches.
@@ -41,6 +46,8 @@ pub struct Base {
     /// Location of its manifest during the run.
     path: PathBuf,
     manifest: Result<Manifest, Fault>,
+    /// Folder that its files are named relative to; `None` for the checkout of its manifest.
+    root: Option<PathBuf>,
     /// Exported files of a revision, removed at the end.
     files: Option<TempDir>,
 }
@@ -77,7 +84,7 @@ impl Base {
         let label = real.file_name().map_or_else(|| named.to_owned(), |name| name.to_string_lossy().into_owned());
         let project = if reach.allow_outside { Project::everywhere() } else { Project::from_manifest(&path) };
         let manifest = runner_manifest::load_within(&path, project).map_err(Fault::Invalid);
-        Ok(Self { label, place: path.display().to_string(), path, manifest, files: None })
+        Ok(Self { label, place: path.display().to_string(), path, manifest, root: Some(real), files: None })
     }
 
     fn of_revision(named: &str, manifest: &Path, reach: &ReachArgs) -> Result<Self, Failure> {
@@ -102,7 +109,8 @@ impl Base {
             Err(error) => return Err(failure(error)),
         };
         let label = files.commit().chars().take(7).collect();
-        Ok(Self { label, place: format!("{named}:{relative}"), path, manifest, files: Some(written) })
+        let root = fs::canonicalize(written.path()).ok();
+        Ok(Self { label, place: format!("{named}:{relative}"), path, manifest, root, files: Some(written) })
     }
 
     /// Project of its files; `None` if its manifest cannot be used.
@@ -141,7 +149,7 @@ impl Base {
             Err(Fault::Absent) => ManifestState::Added,
             Err(fault) => ManifestState::Unknown(self.explain(fault)),
         };
-        Some(ManifestComparison { experiment: new.name.clone(), state })
+        Some(ManifestComparison::new(new.name.clone(), state))
     }
 
     fn explain(&self, fault: &Fault) -> String {
@@ -184,7 +192,28 @@ impl PlannedBase<'_> {
         &self.groups
     }
 
-    pub fn join(self, manifest: &Manifest, groups: &mut [ResolvedGroup], recorder: &mut Recorder) -> BaseRun {
+    /// Differences between the sources of both sides, whose cases are resolved and not joined yet. `None` if a source
+    /// cannot be read.
+    pub fn compare_sources(
+        &self,
+        manifest: &Manifest,
+        groups: &[ResolvedGroup],
+        toolkit: &Toolkit,
+    ) -> Option<Vec<SourceChange>> {
+        let base = self.base.manifest.as_ref().ok()?;
+        let renamed = find_renamed(&self.groups, groups);
+        let of_base = self.base.root.clone().unwrap_or_else(|| root_of(&self.base.path));
+        let of_base = read_sources(&self.groups, (base, &of_base), toolkit, &renamed)?;
+        let of_new = read_sources(groups, (manifest, &root_of(&manifest.source.path)), toolkit, &BTreeMap::new())?;
+        Some(compare_sources(&of_base, &of_new))
+    }
+
+    pub fn join(
+        self,
+        (manifest, sources): (&Manifest, Option<Vec<SourceChange>>),
+        groups: &mut [ResolvedGroup],
+        recorder: &mut Recorder,
+    ) -> BaseRun {
         let mut joined = join(groups, self.groups, &self.base.label);
         if let (Some(plan), Ok(manifest)) = (&self.plan, &self.base.manifest) {
             recorder.expect(manifest, plan, &base_name("", &self.base.label), &joined.renamed);
@@ -201,6 +230,7 @@ impl PlannedBase<'_> {
                 .map(|manifest| (manifest.claims.clone(), manifest.comparison.clone()))
                 .unwrap_or_default(),
             manifest: self.base.compared_with(manifest),
+            sources,
             faults: self.faults,
         }
     }
@@ -214,6 +244,7 @@ pub struct BaseRun {
     joined: Joined,
     rules: (Vec<Claim>, ComparisonRules),
     manifest: Option<ManifestComparison>,
+    sources: Option<Vec<SourceChange>>,
     /// Sentences about the parts of the base that could not be run.
     faults: Vec<String>,
 }
@@ -242,6 +273,7 @@ impl BaseRun {
                     names: [self.place.clone(), options.manifest.display().to_string()],
                     manifest: self.manifest.clone(),
                     faults: self.faults.clone(),
+                    sources: self.sources.clone(),
                     records: written.records,
                     dir: destination.dir.clone(),
                 };
@@ -280,6 +312,40 @@ impl BaseRun {
     }
 }
 
+/// Files that the cases of these groups are compiled from, named relative to `root`. `renamed` maps variants to their
+/// names in the new manifest. `None` if a file cannot be read.
+fn read_sources(
+    groups: &[ResolvedGroup],
+    (manifest, root): (&Manifest, &Path),
+    toolkit: &Toolkit,
+    renamed: &BTreeMap<String, String>,
+) -> Option<Sources> {
+    let reader = SourceReader::new(manifest.project.clone(), toolkit.include_dirs.clone());
+    let (mut units, mut known): (Vec<(&String, &CompileUnit)>, HashSet<_>) = (Vec::new(), HashSet::new());
+    for case in groups.iter().flat_map(|group| &group.job.cases) {
+        let variant = &case.case.key.variant;
+        let variant = renamed.get(variant).unwrap_or(variant);
+        for unit in case.body.units() {
+            if known.insert((variant, unit)) {
+                units.push((variant, unit));
+            }
+        }
+    }
+    let mut found = Sources::new();
+    for (variant, unit) in units {
+        let read = reader.read(unit)?;
+        for (path, (_, text)) in read.paths.iter().zip(read.files) {
+            let real = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+            let name = real.strip_prefix(root).unwrap_or(&real).display().to_string();
+            let file = found.entry(name).or_insert_with(|| SourceFile { text, variants: Vec::new() });
+            if !file.variants.contains(variant) {
+                file.variants.push(variant.clone());
+            }
+        }
+    }
+    Some(found)
+}
+
 /// Samples of base and new, from the journal of their run.
 fn split_samples(dir: &Path, label: &str, console: &mut Console) -> [Samples; 2] {
     let suffix = base_name("", label);
@@ -300,8 +366,9 @@ fn label(manifest: &Path) -> String {
     commit.map_or_else(|| manifest.display().to_string(), |commit| short(&commit))
 }
 
-/// Experiments that the base has in the folders of these manifests but that no longer exist.
-fn deleted(named: &str, manifests: &[PathBuf]) -> Vec<ManifestComparison> {
+/// Experiments that the base has in the folders of these manifests but that no longer exist. Their cases are counted for
+/// the device of the run.
+fn deleted(named: &str, manifests: &[PathBuf], options: &PlanOptions) -> Vec<ManifestComparison> {
     let folders: BTreeSet<&Path> = manifests.iter().filter_map(|manifest| manifest.parent()).collect();
     let is_manifest = |text: &str| text.lines().any(|line| line.trim() == "[experiment]");
     let mut found = Vec::new();
@@ -325,12 +392,27 @@ fn deleted(named: &str, manifests: &[PathBuf]) -> Vec<ManifestComparison> {
         // A failed read only hides the files after it.
         let _ = files.read(&listed, |file, content| {
             if is_manifest(&String::from_utf8_lossy(&content)) {
-                found.push(ManifestComparison { experiment: file.path.clone(), state: ManifestState::Deleted });
+                let held = held(&files, &file.path, options);
+                found.push(ManifestComparison {
+                    held,
+                    ..ManifestComparison::new(file.path.clone(), ManifestState::Deleted)
+                });
             }
             Ok::<_, RevisionError>(())
         });
     }
     found
+}
+
+/// Contents of a revision's manifest; `None` if it cannot be used.
+fn held(files: &Files, manifest: &str, options: &PlanOptions) -> Option<Held> {
+    let folder = tempfile::Builder::new().prefix("runner-deleted-").tempdir().ok()?;
+    files.export(manifest, folder.path()).ok()?;
+    let project = Project::at(folder.path()).ok()?;
+    let manifest = runner_manifest::load_within(&folder.path().join(manifest), project).ok()?;
+    let plan = runner_plan::expand(&manifest, options).ok()?;
+    let cases = plan.cells().iter().filter(|cell| cell.outcome == PlannedOutcome::Kept).count();
+    Some(Held { cases, claims: manifest.claims.len() })
 }
 
 /// Compares base and new, with one verdict over all runs.
@@ -349,17 +431,23 @@ pub fn compare(
         strict: args.gate.strict,
     };
     let (mut together, mut places, mut faults, mut reports) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut manifests = Vec::new();
+    let (mut manifests, mut sources) = (Vec::new(), Vec::new());
     let labels = runs.first().map(|run| run.labels.clone()).unwrap_or_default();
     for run in runs {
         together.push(run.together);
         places.push(run.names);
         faults.extend(run.faults);
+        sources.push(run.sources);
         manifests.extend(run.manifest);
         reports.push((run.records, run.dir));
     }
-    manifests.extend(against.against.iter().flat_map(|named| deleted(named, &args.manifests)));
-    let found = Comparison { manifests, failed, ..compare_together(&together, &options) };
+    if let (Some(named), Some((records, _))) = (&against.against, reports.first()) {
+        let device = Some(records.environment.device.clone());
+        let options = PlanOptions { device, ..PlanOptions::for_backend(records.header.backend) };
+        manifests.extend(deleted(named, &args.manifests, &options));
+    }
+    let mut found = Comparison { manifests, failed, ..compare_together(&together, &options) };
+    found.reports.iter_mut().zip(sources).for_each(|(report, sources)| report.sources = sources);
     let names = match places.as_slice() {
         [only] => only.clone(),
         all => [against.against.clone().unwrap_or_default(), format!("{} manifests", all.len())],

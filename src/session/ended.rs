@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::failure::Exit;
-use runner_results::analyse::compare::Together;
+use runner_results::analyse::compare::{SourceChange, Together};
 use runner_types::{ManifestComparison, Records};
 
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct BaseAndNew {
     pub manifest: Option<ManifestComparison>,
     /// Sentences about the parts of the base that could not be run.
     pub faults: Vec<String>,
+    /// Source files that differ; `None` if the sources of a side are unknown.
+    pub sources: Option<Vec<SourceChange>>,
     pub records: Records,
     pub dir: PathBuf,
 }

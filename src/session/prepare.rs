@@ -124,7 +124,8 @@ pub fn get_ready(
     // A run that cannot start leaves nothing behind: files are written only from here on.
     let (mut recorder, held) = Recorder::open(options, &manifest.name, &destination, console)?;
     recorder.expect(manifest, &planned.plan, "", &BTreeMap::new());
-    let beside = base.map(|base| base.join(task.run.manifest, &mut planned.groups, &mut recorder));
+    let sources = base.as_ref().and_then(|base| base.compare_sources(manifest, &planned.groups, planned.toolkit()));
+    let beside = base.map(|base| base.join((task.run.manifest, sources), &mut planned.groups, &mut recorder));
     // The simulator knows the lines anyway, and a trial says at which one the kernels differ.
     let is_simulated_trial = matches!(options.kind, Kind::Try { .. }) && backend == BackendKind::Sim;
     for case in planned.groups.iter_mut().flat_map(|group| &mut group.job.cases) {

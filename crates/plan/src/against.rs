@@ -114,7 +114,7 @@ impl Joining<'_> {
             let place = group.job.cases.len();
             new.case.ordinal *= 2;
             let beside = match self.base.remove(&name(&new.case.key)) {
-                Some(Base::Runs(base)) => self.comparable(*base, &new),
+                Some(Base::Runs(base)) => self.comparable(*base, &mut new),
                 Some(Base::Settled(outcome)) => {
                     group.settled.push((self.add(&new.case), outcome));
                     None
@@ -151,9 +151,14 @@ impl Joining<'_> {
     }
 
     /// The base's case on the inputs of `new`; `None` if it is rejected, with the reason recorded.
-    fn comparable(&mut self, mut base: CaseJob, new: &CaseJob) -> Option<CaseJob> {
+    fn comparable(&mut self, mut base: CaseJob, new: &mut CaseJob) -> Option<CaseJob> {
         let mut refused = differing_buffers(&base.buffers, &new.buffers, &new.case.key);
-        refused.extend(differing_check(&base, new));
+        let check = differing_check(&base, new);
+        // The error tells whether the results still meet the base's tolerance.
+        let known: Vec<String> = base.checks.iter().map(describe_check).collect();
+        let changed = new.checks.iter_mut().filter(|check| !known.contains(&describe_check(check)));
+        changed.for_each(|check| check.error = true);
+        refused.extend(check);
         if !refused.is_empty() {
             self.joined.refused.extend(refused);
             return None;

@@ -34,6 +34,7 @@ mod variants;
 pub use estimate::{GroupCost, memory_needed};
 pub use hashes::{hash_code, hash_uncompiled, of_sources as source_hash};
 pub use planned_outcome::{Cell, PlannedOutcome};
+pub use renamed::find_renamed;
 pub use resolve::{ResolvedGroup, Undecided, bare_group, resolve, resolve_case};
 pub use shard::{Division, Shards};
 pub use summary::{Reason, Summary, summarise};

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::number::grouped;
 use super::table::Cell;
 use super::units;
-use runner_lang::format::{plural, rough, thousands};
+use runner_lang::format::{plural, rough};
 use runner_results::analyse::{self, ClaimGroup, ClaimState, JudgedClaim, Range};
 use runner_types::Records;
 
@@ -144,14 +145,14 @@ fn range(range: &Range) -> String {
     if range.is_exact() {
         return exact(range.point);
     }
-    format!("{} ({} to {})", rough(range.point), rough(range.low), rough(range.high))
+    let [point, low, high] = [range.point, range.low, range.high].map(|value| grouped(&rough(value)));
+    format!("{point} ({low} to {high})")
 }
 
 fn exact(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
-        let sign = if value < 0.0 { "−" } else { "" };
-        format!("{sign}{}", thousands(value.abs() as u64))
-    } else {
-        rough(value)
+        return grouped(&format!("{value:.0}"));
     }
+    // Three digits of a large count would look like a count that was rounded.
+    if (1e3..1e15).contains(&value.abs()) { grouped(&format!("{value:.1}")) } else { rough(value) }
 }

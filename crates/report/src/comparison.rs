@@ -11,6 +11,7 @@ mod machine_code;
 mod manifests;
 mod markdown;
 mod rollup;
+mod sources;
 mod summary;
 mod terminal;
 mod view;

@@ -4,7 +4,7 @@
 //! The point estimate ends at the same decimal place. Further digits would be noise, and would inflate the diff of a
 //! rerun.
 
-use runner_lang::format::{at_place, magnitude};
+use runner_lang::format::{at_place, magnitude, thousands};
 use runner_types::Estimate;
 
 /// Maximum number of digits of a time, even if its interval is narrower.
@@ -76,6 +76,14 @@ fn last_place(point: f64, half: f64, most: i32) -> i32 {
     let leading = half / 10_f64.powi(magnitude);
     let place = if leading < 2.95 { magnitude - 1 } else { magnitude };
     place.max(finest)
+}
+
+/// Groups the digits before the decimal point: `13,184`.
+pub fn grouped(number: &str) -> String {
+    let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("−", digits));
+    let (whole, rest) = digits.split_at(digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len()));
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), thousands);
+    format!("{sign}{whole}{rest}")
 }
 
 #[cfg(test)]

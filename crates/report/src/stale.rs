@@ -26,7 +26,8 @@ pub fn unknown(found: &[Staleness]) -> Vec<String> {
     let mut reasons = Reasons::default();
     for report in found {
         if let Some(why) = &report.unknown {
-            reasons.add(format!("Not known to be current ({why})"), name(report));
+            reasons
+                .add(format!("Unknown whether the sources are still those that were measured ({why})"), name(report));
         }
     }
     reasons.sentences().collect()

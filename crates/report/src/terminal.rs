@@ -156,7 +156,7 @@ pub(super) fn paint(line: String, screen: Screen) -> String {
     let colour = match line.chars().next() {
         Some('✗' | '▲') if screen.styled => 31,
         Some('✓' | '▼') if screen.styled => 32,
-        Some('≠' | '?') if screen.styled => 33,
+        Some('≠' | '?' | '!') if screen.styled => 33,
         _ => return line,
     };
     let (verdict, rest) = line.split_at(line.find([',', ':', '\n']).unwrap_or(line.len()));

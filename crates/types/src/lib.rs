@@ -76,7 +76,7 @@ pub use machine::{
     Calibration, CalibrationPoint, Ceilings, Clock, DeviceState, Machine, ReferenceTimes, Settings, Spread, Survey,
     SurveyRequest, ThrottleReason,
 };
-pub use manifest_change::{Effect, ManifestChange, ManifestComparison, ManifestPart, ManifestState};
+pub use manifest_change::{Effect, Held, ManifestChange, ManifestComparison, ManifestPart, ManifestState};
 pub use measurement::{BodyCounters, Energy, Estimate, FormedRatios, Look, Measurement, Regime, Round, Unit};
 pub use mutant::{Mutant, WeakCheck};
 pub use narrow::{nearest_bf16, nearest_f16};

@@ -99,6 +99,16 @@ impl ManifestChange {
 pub struct ManifestComparison {
     pub experiment: String,
     pub state: ManifestState,
+    /// What a deleted manifest held, if it can still be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+}
+
+/// Contents of a manifest, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Held {
+    pub cases: usize,
+    pub claims: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -113,6 +123,10 @@ pub enum ManifestState {
 }
 
 impl ManifestComparison {
+    pub const fn new(experiment: String, state: ManifestState) -> Self {
+        Self { experiment, state, held: None }
+    }
+
     pub fn changes(&self) -> &[ManifestChange] {
         match &self.state {
             ManifestState::Changed(changes) => changes,

@@ -65,7 +65,7 @@ pub fn around(report: Placed<'_>) -> Result<Option<Site>, String> {
 }
 
 /// Root of the manifest's checkout or, without one, its project folder.
-fn root_of(manifest: &Path) -> PathBuf {
+pub fn root_of(manifest: &Path) -> PathBuf {
     let inside = runner_revision::path_in_checkout(manifest);
     let depth = inside.map(|path| Path::new(&path).components().count());
     let real = fs::canonicalize(manifest).ok();

@@ -149,12 +149,23 @@ fn an_extra_barrier() {
 fn a_wrong_index() {
     let shifted = |text: &str| text.replace("* EACH + k)", "* EACH + k / 2)");
     assert_change("wrong_index", 1, &[(KERNEL_PATH, shifted)]);
+    let line = "own += load(input + (blockIdx.x * EACH + k";
+    let [before, after] = [") * ", " / 2) * "].map(|rest| format!("{line}{rest}"));
+    let facts = ["`two`, `four`: ", "source changed: sum.cu:9.", "\n- 9  ", &before, "\n+ 9  ", &after];
+    assert_says("wrong_index", &facts);
 }
 
 #[test]
 fn a_missing_barrier() {
     let racing = |text: &str| text.replace("half];\n        __syncthreads();", "half];");
     assert_change("missing_barrier", 1, &[(KERNEL_PATH, racing)]);
+    let facts = [
+        "`tree`: trap: ",
+        "line 15 of sum.cu is gone.",
+        "the same change makes `tree` wrong",
+        "\n- 15  __syncthreads();",
+    ];
+    assert_says("missing_barrier", &facts);
 }
 
 /// The last five steps need no barrier and no memory.
@@ -195,20 +206,37 @@ fn a_removed_variant() {
 #[test]
 fn removed_claims() {
     assert_change("claims_removed", 0, &[(MANIFEST_PATH, |text| without(text, "[[claim]]"))]);
-    assert_says("claims_removed", &["1 claim removed (", "\n- Claim removed: `counter(", "< 0.6 * counter("]);
+    assert_says(
+        "claims_removed",
+        &[
+            "## ! Passes, needs a reviewer: 1 claim removed (",
+            "\n- Claim removed: `counter(",
+            "< 0.6 * counter(",
+            "`. It still holds (3,488 against 7,910.4). No claim is left.",
+        ],
+    );
 }
 
 #[test]
 fn another_size() {
     assert_change("size_changed", 0, &[(MANIFEST_PATH, |text| text.replace("[4096]", "[8192]"))]);
     // A result that was compared with nothing is not right.
-    assert_says("size_changed", &["## ? Nothing compared, 3 new, 3 gone (", "\n- Axis `n`: `4096` → `8192`.\n"]);
+    assert_says(
+        "size_changed",
+        &[
+            "## ! Passes, needs a reviewer: nothing compared, 3 cases gone, 3 cases new (",
+            "\n- Axis `n`: `4096` → `8192`.\n",
+        ],
+    );
 }
 
 #[test]
 fn a_loosened_tolerance() {
     assert_change("tolerance_loosened", 6, &[(MANIFEST_PATH, |text| text.replace("rel = 1e-5", "rel = 1e-2"))]);
-    let facts = ["1 check loosened (", "\n- Tolerance of `sum(sums)` loosened: `rel 1e-5` → `rel 0.01`.\n"];
+    let facts = [
+        "## ≠ Fails, needs a reviewer: 1 check loosened, 3 cases not comparable (check changed) (",
+        "\n- Tolerance of `sum(sums)` loosened: `rel 1e-5` → `rel 0.01`. The results still meet the former tolerance",
+    ];
     assert_says("tolerance_loosened", &facts);
 }
 
@@ -275,14 +303,20 @@ fn an_update_of_the_driver() {
 fn another_baseline() {
     let other = |text: &str| text.replace("baseline = \"tree\"", "baseline = \"two\"");
     assert_change("baseline_changed", 0, &[(MANIFEST_PATH, other)]);
-    assert_says("baseline_changed", &["1 baseline changed (", "\n- Baseline: `tree` → `two`.\n"]);
+    assert_says(
+        "baseline_changed",
+        &["## ✓ No regression, 1 baseline variant changed (", "\n- Baseline variant: `tree` → `two`. "],
+    );
 }
 
 #[test]
 fn an_added_option() {
     let fast = |text: &str| text.replace("block  = [64]", "block  = [64]\noptions = [\"--use_fast_math\"]");
     assert_change("option_added", 0, &[(MANIFEST_PATH, fast)]);
-    assert_says("option_added", &["## ✓ No regression (", "\n- Compiler option `--use_fast_math` added (two).\n"]);
+    assert_says(
+        "option_added",
+        &["## ✓ No regression (", "\n- Compiler option `--use_fast_math` added (`two`). The compiled code changed.\n"],
+    );
 }
 
 /// `four` executes 3,488 warp instructions and `tree` 13,184, a ratio of 0.26.
@@ -290,9 +324,11 @@ fn an_added_option() {
 fn a_tightened_claim() {
     assert_change("claim_tightened", 5, &[(MANIFEST_PATH, |text| text.replace("< 0.6 *", "< 0.2 *"))]);
     let facts = [
-        "## ✗ 1 claim newly broken, 1 claim tightened (",
+        "## ✗ 1 tightened claim broken (",
         "\n- Claim tightened: `counter(\"inst_executed\", \"four\") < 0.6 ",
         "→ `counter(\"inst_executed\", \"four\") < 0.2 ",
+        // 0.2 times 13,184, and 0.6 times.
+        "The new claim is broken (3,488 against 2,636.8); the former still holds (3,488 against 7,910.4).",
     ];
     assert_says("claim_tightened", &facts);
     let page = fs::read_to_string(golden("claim_tightened")).unwrap();
@@ -302,13 +338,27 @@ fn a_tightened_claim() {
 #[test]
 fn a_loosened_claim() {
     assert_change("claim_loosened", 0, &[(MANIFEST_PATH, |text| text.replace("< 0.6 *", "< 0.9 *"))]);
-    assert_says("claim_loosened", &["## ✓ No regression, 1 claim loosened (", "\n- Claim loosened: `counter("]);
+    assert_says(
+        "claim_loosened",
+        &[
+            "## ! Passes, needs a reviewer: 1 claim loosened (",
+            "\n- Claim loosened: `counter(",
+            "The new claim holds (3,488 against 11,865.6); the former still holds (3,488 against 7,910.4).",
+        ],
+    );
 }
 
 #[test]
 fn a_comment_in_a_header() {
     assert_change("header_comment", 0, &[("kernels/load.cuh", |text| format!("// Loads.\n{text}"))]);
-    assert_says("header_comment", &["## ✓ No regression (", "No count changed"]);
+    assert_says(
+        "header_comment",
+        &[
+            "## ✓ No regression (",
+            "Source changed (load.cuh:1), but the compiled code of all 3 cases is identical.",
+            "+ 1  // Loads.",
+        ],
+    );
 }
 
 /// Writes experiments with these names. Those named `other…` share a kernel; each of the rest has its own.
@@ -351,10 +401,12 @@ fn two_red_experiments_of_26() {
         "two_of_26",
         &[
             // `tree` has one element per thread, so `k / 2` does not change it.
-            "## ✗ 2 of 26 experiments changed: `unrolling` wrong in 2 cases",
-            "`reduce` 3 cases do more work (barriers +87.5 %, reduce.cu:16)",
-            "\n### ✗ Newly wrong: 2\n",
-            "\n### ▲ More work: 3\n",
+            "## ✗ 2 of 26 experiments changed: `unrolling` 2 cases newly wrong",
+            "`reduce` 3 cases do more work (instructions +6.80 %, barriers +87.5 %, reduce.cu:16)",
+            "\n- Newly wrong in `unrolling`: `two`, `four`: ",
+            "source changed: unrolling.cu:9.",
+            "\n### ✗ Newly wrong: 2 cases\n",
+            "\n### ▲ More work: 3 cases\n",
             "Unaffected: 24",
             "- other01, ",
             "- other24, ",
@@ -378,8 +430,8 @@ fn what_is_red_is_kept_where_the_page_is_cut() {
         repository.runner(&[&["run"], &manifests[..], &options, &[limit_text.as_str()]].concat());
         let page = fs::read_to_string(repository.0.path().join("page.md")).unwrap();
         assert!(page.len() <= limit, "{} of {limit}: {page}", page.len());
-        assert!(page.starts_with("## ✗ 1 of 2 experiments changed: `reduce` wrong in 2 cases ("), "{page}");
-        assert_eq!(page.contains("### ✗ Newly wrong: 2"), limit > 300, "{page}");
+        assert!(page.starts_with("## ✗ 1 of 2 experiments changed: `reduce` 2 cases newly wrong ("), "{page}");
+        assert_eq!(page.contains("### ✗ Newly wrong: 2 cases"), limit > 300, "{page}");
     }
 }
 
@@ -392,7 +444,10 @@ fn a_deleted_experiment() {
     repository.commit("experiment_deleted");
     assert_eq!(run_all(&repository, &names[..1]), Some(0));
     repository.assert_page("experiment_deleted");
-    let facts = ["1 experiment deleted (", "\n- Experiment `experiments/dropped.toml` deleted.\n"];
+    let facts = [
+        "## ! Passes, needs a reviewer: 1 experiment deleted (",
+        "\n- Experiment `experiments/dropped.toml` deleted (3 cases, 1 claim).\n",
+    ];
     assert_says("experiment_deleted", &facts);
 }
 
@@ -410,7 +465,10 @@ fn a_deleted_report() {
     let page = ["compare", "HEAD^:reports", "HEAD:reports", "--markdown", "page.md"];
     assert_eq!(repository.runner(&page), Some(0));
     repository.assert_page("report_deleted");
-    let facts = ["No regression, 1 report deleted (", "\n- 1 report deleted: HEAD^:reports/regimes/h200.\n"];
+    let facts = [
+        "## ! Passes, needs a reviewer: 1 report deleted (",
+        "\n- Report deleted: `HEAD^:reports/regimes/h200` (regimes on NVIDIA H100 80GB HBM3: 36 cases, no claims).\n",
+    ];
     assert_says("report_deleted", &facts);
     assert_eq!(repository.runner(&[&page[..], &["--strict"]].concat()), Some(6));
 }
@@ -454,9 +512,10 @@ fn a_report_of_a_gpu_that_was_not_measured_again() {
     let page = page.replace(&id("HEAD^1"), "1111111").replace(&id("HEAD"), "2222222");
     snapshot::assert_is(&page, &golden("report_stale"));
     let facts = [
-        "## ✓ No regression, 3 with less work (",
-        "\n### `committed reports`: ? Stale: not measured again\n",
+        "### `committed reports`: ! Passes, needs a reviewer: committed reports are stale\n",
+        "`runner run MANIFEST`",
         "Stale: measured before kernels/sum.cu changed: sum on NVIDIA H100 80GB HBM3 (3 of 3 cases: tree, two, four).",
+        "## ✓ No regression, 3 cases do less work (",
     ];
     assert_says("report_stale", &facts);
 }

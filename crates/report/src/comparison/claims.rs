@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{Compared, words};
 use crate::claims::detail;
+use runner_results::analyse::ClaimState;
 use runner_results::analyse::compare::{ClaimChange, ClaimKind, ReportComparison};
 use runner_types::{ManifestComparison, ManifestPart};
 
@@ -33,8 +34,8 @@ pub struct Line {
     pub condition: String,
     /// Verdict on the new results.
     pub new: String,
-    /// Verdict on the base's results.
-    pub base: String,
+    /// How the results before the change were judged: `; before: 3,488 against 2,640`, or `, as before`.
+    pub before: String,
 }
 
 /// `None` if the new reports have no claims.
@@ -46,15 +47,17 @@ pub fn claims(compared: Compared<'_>) -> Option<Claims> {
         return None;
     }
     let counts = words::claim_counts(all.iter().map(|(_, claim)| claim.kind));
-    // The list of manifest changes already names removed claims.
+    // The list of manifest changes already judges removed and loosened claims.
     let is_named = |report: &ReportComparison| {
         let of_report =
             compared.comparison.manifests.iter().filter(|manifest| manifest.experiment == report.experiment);
         of_report.flat_map(ManifestComparison::changes).any(|change| change.part == ManifestPart::Claim)
     };
     all.retain(|(report, claim)| match claim.kind {
-        ClaimKind::Held | ClaimKind::NotApplicable => false,
-        ClaimKind::Removed => !is_named(report),
+        ClaimKind::Held => false,
+        // A claim that could be judged before is worth a line.
+        ClaimKind::NotApplicable => claim.base.state != ClaimState::NotApplicable,
+        _ if claim.kind == ClaimKind::Removed || claim.former.is_some() => !is_named(report),
         _ => true,
     });
     all.sort_by_key(|(_, claim)| claim.kind);
@@ -65,7 +68,8 @@ pub fn claims(compared: Compared<'_>) -> Option<Claims> {
 }
 
 fn line(report: &ReportComparison, change: &ClaimChange, several: bool) -> Line {
-    let ClaimChange { kind, base, new } = change;
+    let ClaimChange { kind, base, new, .. } = change;
+    let [now, then] = [new, base].map(detail);
     let place = || format!("{}, {}", report.experiment, report.device);
     Line {
         mark: words::claim_mark(*kind),
@@ -74,7 +78,7 @@ fn line(report: &ReportComparison, change: &ClaimChange, several: bool) -> Line 
         report: if several { place() } else { String::new() },
         claim: new.claim.text.clone(),
         condition: new.claim.condition.clone().unwrap_or_default(),
-        new: detail(new),
-        base: detail(base),
+        before: if now == then { ", as before".to_owned() } else { format!("; before: {then}") },
+        new: now,
     }
 }

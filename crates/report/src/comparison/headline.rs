@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Compared, lines, manifests, rollup, words};
+use super::{Compared, lines, manifests, rollup, sources, summary, words};
 use crate::stale;
 use runner_lang::format::plural;
-use runner_results::analyse::compare::{Change, ClaimKind, Comparison, Gate, Kind, ReportComparison};
+use runner_results::analyse::ClaimState;
+use runner_results::analyse::compare::{Change, ClaimChange, ClaimKind, Comparison, Gate, Kind, ReportComparison};
 use runner_types::BackendKind;
 
 /// Maximum number of experiments to name; further ones are counted.
@@ -39,87 +40,141 @@ fn subject(compared: Compared<'_>) -> String {
     format!("{experiments} on {}, {base} → {new}", parts.join(", "))
 }
 
-/// Counts the kinds that fail the gate, such as `3 newly wrong, 12 slower`, or says `no regression`. Then come
-/// improvements, new cases, and what is no longer proved.
+/// Says whether the job passes, and why not or what a reviewer must agree to: `✗ 3 cases newly wrong, 12 cases slower`,
+/// `! Passes, needs a reviewer: 1 claim removed`, `✓ No regression, 1 case new`.
 fn verdict(comparison: &Comparison) -> String {
     let counted = |is_excused: bool| {
-        let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
-        for change in comparison.changes().filter(|change| change.is_excused() == is_excused) {
-            *counts.entry(change.kind).or_default() += 1;
-        }
-        counts
+        words::kinds_of_cases(words::rows(comparison).filter(|(_, change)| change.is_excused() == is_excused))
     };
     let counts = counted(false);
-    let failing = comparison.claims().filter(|claim| claim.fails()).map(|claim| claim.kind);
-    let claims = words::claim_tallies(failing).into_iter().map(|(count, state)| {
-        let claims = plural(count as u64, "claim");
-        format!("{claims} {state}")
-    });
     let tallies = |kinds: &[Kind]| -> Vec<String> {
-        kinds.iter().filter_map(|kind| words::tally(*kind, *counts.get(kind)?)).collect()
+        let named = |kind: &Kind| Some(words::cases(*kind, *counts.get(kind)?)? + &detail(comparison, *kind));
+        kinds.iter().filter_map(named).collect()
     };
+    let claims = failing_claims(comparison);
     let mut named = tallies(&words::GATING);
     // Broken claims come right after newly wrong cases, as in the order of the exit codes.
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
-    let claims: Vec<String> = claims.collect();
     named.splice(place..place, claims.clone());
-    let kinds_less = tallies(&[Kind::Mixed, Kind::Undecided, Kind::Gone]);
-    let mut less = kinds_less.clone();
-    let removed = comparison.claims().filter(|claim| claim.kind == ClaimKind::Removed).count();
-    if removed > 0 {
-        less.push(plural(removed as u64, "claim") + " removed");
-    }
-    less.extend(manifests::tallies(comparison));
-    let checks = comparison.changed_checks();
-    if checks > 0 && !comparison.manifests.iter().any(|manifest| !manifest.changes().is_empty()) {
-        less.push(format!("{checks} with a different check"));
-    }
-    let weak = comparison.weak_checks();
-    if weak > 0 {
-        less.push(format!("{weak} with a weak check"));
-    }
+    let improved = tallies(&[Kind::Fixed, Kind::Faster, Kind::LessWork]);
+    let neutral = tallies(&[Kind::Mixed, Kind::Undecided, Kind::New]);
+    let of_experiments = experiments_changed(comparison);
+    let gone = tallies(&[Kind::Gone]);
+    // With several experiments, their list names the cases that are gone.
+    let less: Vec<String> =
+        weakened(comparison).into_iter().chain(gone.into_iter().filter(|_| of_experiments.is_none())).collect();
+    let informing = excused(comparison, &counted(true));
+    let is_compared = |change: &Change| !matches!(change.kind, Kind::New | Kind::Gone);
+    let nothing = !comparison.changes().any(is_compared) && of_experiments.is_none();
     let failed = comparison.failed.len();
     let failed = (failed > 0).then(|| format!("{} not compared", plural(failed as u64, "experiment")));
-    let of_experiments = experiments_changed(comparison);
-    let stale = stale::tally(&comparison.stale[1]);
     let gate = comparison.gate();
-    let is_compared = |change: &Change| !matches!(change.kind, Kind::New | Kind::Gone);
-    let mark = match gate {
-        _ if failed.is_some() => "✗",
-        Gate::Pass if stale.is_some() => "?",
-        Gate::Pass if !comparison.changes().any(is_compared) && of_experiments.is_none() => "?",
-        Gate::Pass => "✓",
-        Gate::Incomparable => "≠",
-        Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗",
+    let is_doubtful = !less.is_empty() || !informing.is_empty() || nothing || comparison.proves_less();
+    let lead = match gate {
+        _ if failed.is_some() => "✗ ",
+        Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗ ",
+        Gate::Incomparable => "≠ Fails, needs a reviewer: ",
+        Gate::Pass if is_doubtful => "! Passes, needs a reviewer: ",
+        Gate::Pass => "✓ ",
     };
-    if gate == Gate::Pass {
-        let lead = if comparison.changes().any(is_compared) { "No regression" } else { "Nothing compared" };
-        named.insert(0, lead.to_owned());
-        named.extend(tallies(&[Kind::Faster, Kind::LessWork, Kind::New]));
-    }
+    let passes = gate == Gate::Pass && failed.is_none();
     if let Some(changed) = of_experiments {
         named = std::iter::once(changed).chain(claims).collect();
-        less.retain(|tally| !kinds_less.contains(tally));
+    } else if passes && !is_doubtful {
+        named.insert(0, "No regression".to_owned());
     }
-    named.splice(0..0, failed);
-    named.extend(less);
-    named.extend(stale);
-    let informing = counted(true);
-    let informing: Vec<String> = Kind::ALL
+    let nothing = nothing.then(|| "nothing compared".to_owned()).filter(|_| passes);
+    let parts: Vec<String> = if passes {
+        let is_of_one = comparison.reports.len() == 1;
+        let more = improved.into_iter().chain(neutral).filter(|_| is_of_one);
+        let (doubts, rest) = if is_doubtful { (less, named) } else { (named, less) };
+        let doubts = nothing.into_iter().chain(informing).chain(doubts);
+        doubts.chain(rest).chain(manifests::others(comparison)).chain(more).collect()
+    } else {
+        // What is loosened weighs more than cases that cannot be compared because of it.
+        let (first, last) = if gate == Gate::Incomparable { (less, named) } else { (named, less) };
+        failed.into_iter().chain(first).chain(last).chain(informing).collect()
+    };
+    format!("{lead}{}", parts.join(", "))
+}
+
+/// By how much times changed, or what cannot be compared: ` (+8.00 %)`, ` (inputs changed)`.
+fn detail(comparison: &Comparison, kind: Kind) -> String {
+    let rows: Vec<rollup::Row<'_>> = words::rows(comparison).filter(|(_, change)| change.kind == kind).collect();
+    let text = match kind {
+        Kind::Slower | Kind::Faster => rollup::times(rows.iter().map(|(_, change)| *change)),
+        Kind::Incomparable => {
+            let names = summary::differing(&rows);
+            (!names.is_empty()).then(|| format!("{} changed", names.join(", ")))
+        }
+        _ => None,
+    };
+    text.map(|text| format!(" ({text})")).unwrap_or_default()
+}
+
+/// Counts the claims that fail the gate: `1 claim newly broken`, `1 tightened claim broken`.
+fn failing_claims(comparison: &Comparison) -> Vec<String> {
+    let failing = || comparison.claims().filter(|claim| claim.fails());
+    let is_tightened = |claim: &&ClaimChange| {
+        let former = claim.former.as_ref();
+        claim.kind == ClaimKind::NewlyBroken && former.is_some_and(|former| former.state == ClaimState::Held)
+    };
+    let tightened = failing().filter(is_tightened).count();
+    let others = failing().filter(|claim| !is_tightened(claim)).map(|claim| claim.kind);
+    let others = words::claim_tallies(others).into_iter().map(|(count, state)| {
+        let claims = plural(count as u64, "claim");
+        format!("{claims} {state}")
+    });
+    let tightened = (tightened > 0).then(|| format!("{} broken", plural(tightened as u64, "tightened claim")));
+    tightened.into_iter().chain(others).collect()
+}
+
+/// What is loosened, removed, deleted or stale, so that the change proves less than before.
+fn weakened(comparison: &Comparison) -> Vec<String> {
+    let mut less = manifests::weakened(comparison);
+    let removed = comparison.claims().filter(|claim| claim.kind == ClaimKind::Removed).count();
+    less.extend((removed > 0).then(|| format!("{} removed", plural(removed as u64, "claim"))));
+    let checks = comparison.changed_checks();
+    if checks > 0 && !comparison.manifests.iter().any(|manifest| !manifest.changes().is_empty()) {
+        less.push(format!("{} with a different check", plural(checks as u64, "measurement")));
+    }
+    let weak = comparison.weak_checks();
+    less.extend((weak > 0).then(|| format!("{} with a check that accepts wrong results", plural(weak as u64, "case"))));
+    less.extend(stale::tally(&comparison.stale[1]));
+    less
+}
+
+/// Slowdowns and the like that do not fail, and why: `1 case slower, which does not fail (another driver)`.
+fn excused(comparison: &Comparison, counts: &BTreeMap<Kind, usize>) -> Vec<String> {
+    let excusing: BTreeSet<&str> = comparison
+        .reports
         .iter()
-        .filter(|kind| **kind != Kind::Same)
-        .filter_map(|kind| words::tally(*kind, *informing.get(kind)?))
+        .flat_map(|report| report.changes.iter().map(move |change| (report, change)))
+        .filter(|(_, change)| change.is_excused())
+        .flat_map(|(report, change)| {
+            let differing = report.differences.iter().chain(&change.differences).filter(|_| change.informs);
+            let named = differing.map(|difference| difference.what.name());
+            named.chain(change.accepted.as_ref().map(|_| "accepted in the manifest"))
+        })
         .collect();
-    if !informing.is_empty() {
-        named.push(format!("without failing {}", informing.join(", ")));
+    let excusing: Vec<&str> = excusing.into_iter().collect();
+    let count = |kind: &Kind| Some(words::cases(*kind, *counts.get(kind)?)? + &detail(comparison, *kind));
+    let found: Vec<String> = Kind::ALL.iter().filter(|kind| words::GATING.contains(kind)).filter_map(count).collect();
+    if found.is_empty() {
+        return Vec::new();
     }
-    format!("{mark} {}", named.join(", "))
+    let why = if excusing == ["accepted in the manifest"] {
+        "accepted in the manifest".to_owned()
+    } else {
+        format!("not failed because of another {}", excusing.join(", "))
+    };
+    vec![format!("{}, {why}", found.join(", "))]
 }
 
 /// Whether a report has no known change.
 pub fn is_unaffected(report: &ReportComparison) -> bool {
     report.changes.iter().all(|change| UNAFFECTED.contains(&change.kind))
-        && !report.claims.iter().any(runner_results::analyse::compare::ClaimChange::fails)
+        && !report.claims.iter().any(ClaimChange::fails)
 }
 
 /// Names of all experiments, and of the affected ones.
@@ -129,8 +184,8 @@ pub fn experiments(comparison: &Comparison) -> (BTreeSet<&str>, BTreeSet<&str>) 
     (all, changed.map(|report| report.experiment.as_str()).collect())
 }
 
-/// `2 of 26 experiments changed: `reduce` 95 cases do more work (barriers +87.5 %, all at reduce.cu:58), `unrolling` wrong
-/// in 19 cases`; `None` for a single experiment.
+/// `2 of 26 experiments changed: `reduce` 95 cases do more work (barriers +87.5 %, all at reduce.cu:58), `unrolling` 19
+/// cases newly wrong`; `None` for a single experiment.
 pub fn experiments_changed(comparison: &Comparison) -> Option<String> {
     let (all, changed) = experiments(comparison);
     let of = all.len() + comparison.failed.len();
@@ -143,9 +198,10 @@ pub fn experiments_changed(comparison: &Comparison) -> Option<String> {
     let mut found: Vec<(Kind, &str, String)> = changed
         .iter()
         .map(|experiment| {
-            let reports = || comparison.reports.iter().filter(|report| report.experiment == **experiment);
-            let changes: Vec<&Change> = reports().flat_map(|report| &report.changes).collect();
-            let (worst, text) = phrases(&changes);
+            let mut reports = comparison.reports.iter().filter(|report| report.experiment == **experiment);
+            let first = reports.clone().next();
+            let changes: Vec<&Change> = reports.by_ref().flat_map(|report| &report.changes).collect();
+            let (worst, text) = first.map_or((Kind::Same, String::new()), |first| phrases((first, &changes)));
             (worst, *experiment, text)
         })
         .collect();
@@ -157,8 +213,11 @@ pub fn experiments_changed(comparison: &Comparison) -> Option<String> {
     Some(format!("{} of {} changed: {}", found.len(), plural(of as u64, "experiment"), parts.join(", ")))
 }
 
+/// Changes of an experiment, and its first report.
+type Rows<'a> = (&'a ReportComparison, &'a [&'a Change]);
+
 /// The worst kind of change, and a phrase for each kind that fails the gate, or for the worst kind if none does.
-fn phrases(changes: &[&Change]) -> (Kind, String) {
+fn phrases((report, changes): Rows<'_>) -> (Kind, String) {
     let of_kind = |kind: Kind| changes.iter().copied().filter(|change| change.kind == kind).collect::<Vec<_>>();
     let kinds = Kind::ALL.iter().copied().filter(|kind| !UNAFFECTED.contains(kind) && !of_kind(*kind).is_empty());
     let kinds: Vec<Kind> = kinds.collect();
@@ -166,24 +225,23 @@ fn phrases(changes: &[&Change]) -> (Kind, String) {
     let Some(worst) = kinds.first().copied() else { return (Kind::NewlyWrong, "breaks a claim".to_owned()) };
     let gating = kinds.iter().copied().filter(|kind| words::GATING.contains(kind));
     let said: Vec<Kind> = if words::GATING.contains(&worst) { gating.collect() } else { vec![worst] };
-    let texts: Vec<String> = said.into_iter().map(|kind| phrase(kind, &of_kind(kind))).collect();
+    let texts: Vec<String> = said.into_iter().map(|kind| phrase(kind, (report, &of_kind(kind)))).collect();
     (worst, texts.join(" and "))
 }
 
-fn phrase(kind: Kind, changes: &[&Change]) -> String {
+fn phrase(kind: Kind, rows: Rows<'_>) -> String {
+    let (_, changes) = rows;
     let keys: BTreeSet<String> = changes.iter().map(|change| change.case.key.to_string()).collect();
     let cases = plural(keys.len() as u64, "case");
     let does = |one: &str, many: &str| format!("{cases} {}", if keys.len() == 1 { one } else { many });
     let times = || rollup::times(changes.iter().copied()).map(|range| format!(" ({range})")).unwrap_or_default();
     match kind {
-        Kind::NewlyWrong => format!("wrong in {cases}"),
+        Kind::NewlyWrong => format!("{cases} newly wrong"),
         Kind::Slower => format!("{cases} slower{}", times()),
         Kind::Faster => format!("{cases} faster{}", times()),
-        Kind::MoreWork => does("does more work", "do more work") + &cause(changes),
-        Kind::LessWork => does("does less work", "do less work") + &cause(changes),
-        Kind::Mixed => {
-            does("does more of one kind of work and less of another", "do more of one kind of work and less of another")
-        }
+        Kind::MoreWork => does("does more work", "do more work") + &cause(rows),
+        Kind::LessWork => does("does less work", "do less work") + &cause(rows),
+        Kind::Mixed => format!("{cases} {}", words::state(kind, keys.len())),
         Kind::Incomparable => format!("{cases} not comparable"),
         Kind::NewlyUnstable => format!("{cases} newly unstable"),
         Kind::Fixed => format!("fixed in {cases}"),
@@ -194,8 +252,8 @@ fn phrase(kind: Kind, changes: &[&Change]) -> String {
     }
 }
 
-/// The counter that changed most, and where: ` (barriers +87.5 %, all at reduce.cu:58)`.
-fn cause(changes: &[&Change]) -> String {
+/// The counters that changed most, and where: ` (instructions +6.8 %, barriers +87.5 %; source changed: reduce.cu:58)`.
+fn cause((report, changes): Rows<'_>) -> String {
     let leading = changes.iter().filter_map(|change| Some((*change, words::leading_count(change)?)));
     let most = leading.max_by(|(_, a), (_, b)| words::size(a).total_cmp(&words::size(b)));
     let Some((change, counter)) = most else { return String::new() };
@@ -203,7 +261,8 @@ fn cause(changes: &[&Change]) -> String {
     // Not every counter is attributed to lines; another deciding counter may tell where.
     let elsewhere = |counter| Some(lines::place(change, counter)?.strip_prefix("all at ")?.to_owned());
     let others = || change.counters.iter().filter(|counter| counter.decides).find_map(elsewhere);
-    let place = lines::place(change, counter).or_else(others);
+    let place =
+        sources::place(report, &change.case.key.variant).or_else(|| lines::place(change, counter)).or_else(others);
     let place = place.map(|place| format!(", {place}")).unwrap_or_default();
     format!(" ({count}{place})")
 }

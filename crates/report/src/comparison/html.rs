@@ -1,5 +1,6 @@
 //! The comparison as one HTML file: the page for a pull request, plus all rows with their time distributions.
 
+use super::sources::Source;
 use super::view::{self, Section, View, point, unit_of, view};
 use super::{Compared, claims, rollup, words};
 use crate::RenderError;
@@ -22,7 +23,7 @@ struct Row<'a> {
 
 /// Renders the page. `samples` has those of base and new for each pair of reports; empty without a journal.
 pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, RenderError> {
-    let View { headline, changed, facts, warnings, claims, sections, unaffected, places, method } =
+    let View { headline, changed, facts, sources, warnings, claims, sections, unaffected, places, method } =
         view(compared, usize::MAX);
     // Most important rows first, as in the sections.
     let rows: Vec<Row<'_>> = Kind::ALL
@@ -41,10 +42,15 @@ pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, 
         lines: unaffected.into_iter().map(|line| Line { is_bad: false, cells: vec![Cell::plain(line)] }).collect(),
         ..Part::default()
     });
+    let source_parts = sources.into_iter().map(changed_source);
     let page = Page {
         facts: changed.into_iter().chain(facts).collect(),
         warnings,
-        parts: claims.iter().map(claimed).chain(sections.into_iter().map(part)).chain(unaffected).collect(),
+        parts: source_parts
+            .chain(claims.iter().map(claimed))
+            .chain(sections.into_iter().map(part))
+            .chain(unaffected)
+            .collect(),
         rows_title: "All cases",
         example: "slower change > 2 n >= 2^24",
         method,
@@ -52,6 +58,16 @@ pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, 
         ..Page::new(headline, table)?
     };
     page.render()
+}
+
+fn changed_source(Source { title, lines }: Source) -> Part {
+    let line = |line: String| Line { is_bad: false, cells: vec![Cell::code(line)] };
+    Part {
+        title: format!("Source: {}", title.replace('`', "")),
+        is_open: true,
+        lines: lines.into_iter().map(line).collect(),
+        ..Part::default()
+    }
 }
 
 fn claimed(claims: &claims::Claims) -> Part {
@@ -66,7 +82,7 @@ fn claimed(claims: &claims::Claims) -> Part {
         if !line.condition.is_empty() {
             cells.extend([Cell::plain(" where "), Cell::code(line.condition.clone())]);
         }
-        cells.push(Cell::plain(format!(": {}; base: {}", line.new, line.base)));
+        cells.push(Cell::plain(format!(": {}{}", line.new, line.before)));
         Line { is_bad: line.fails, cells }
     };
     Part {
@@ -81,9 +97,10 @@ fn claimed(claims: &claims::Claims) -> Part {
 fn part(section: Section) -> Part {
     let line = |rollup::Line { report, variant, text }: &rollup::Line| {
         let place = if report.is_empty() { String::new() } else { format!("{report}: ") };
+        let text = if text.is_empty() { String::new() } else { format!(": {}", text.replace('`', "")) };
         Line {
             is_bad: section.is_gating,
-            cells: vec![Cell::plain(place), Cell::code(variant.clone()), Cell::plain(format!(": {text}"))],
+            cells: vec![Cell::plain(place), Cell::code(variant.clone()), Cell::plain(text)],
         }
     };
     let lines = section.rollup.lines.iter().map(line);
@@ -116,7 +133,7 @@ fn columns(compared: Compared<'_>, rows: &[Row<'_>], unit: TimeUnit) -> Vec<Colu
         format!("{} {}", words::mark(row.change.kind), words::heading(row.change.kind).to_lowercase())
     }));
     columns.push(numbers("change", "change", rows, |row| changed(row.change)));
-    let times = [("base", 0), ("new", 1)].map(|(key, side)| Column {
+    let times = [("before", 0), ("after", 1)].map(|(key, side)| Column {
         scale: Some(unit.nanoseconds()),
         ..numbers(key, format!("{key} ({})", unit.symbol()), rows, |row| {
             time(row.change, side).map(|time| (time.point, point(&time, unit)))
@@ -149,7 +166,7 @@ fn changed(change: &Change) -> Number {
 fn details(row: &Row<'_>, labels: &[String; 2]) -> Details {
     let Row { report, change, samples } = row;
     let mut pairs = vec![("verdict", words::explanation(change.kind).to_owned())];
-    for (name, outcome) in ["base", "new"].into_iter().zip(&change.outcomes) {
+    for (name, outcome) in ["before", "after"].into_iter().zip(&change.outcomes) {
         pairs.extend(outcome.as_ref().map(|outcome| (name, wording::name(outcome))));
     }
     pairs.extend(Some(words::why(change, report)).filter(|why| !why.is_empty()).map(|why| ("why", why)));
@@ -162,7 +179,7 @@ fn details(row: &Row<'_>, labels: &[String; 2]) -> Details {
         let rounds = samples.zip(change.regime).and_then(|(samples, regime)| {
             keys.into_iter().find_map(|key| samples_of(&samples[side], &key, regime, &time))
         });
-        Some(Lane::new(format!("{}, {}", ["base", "new"][side], labels[side]), &time, rounds))
+        Some(Lane::new(format!("{}, {}", ["before", "after"][side], labels[side]), &time, rounds))
     });
     let counts =
         change.counters.iter().map(|CounterChange { name, base, new, .. }| [name.clone(), count(*base), count(*new)]);

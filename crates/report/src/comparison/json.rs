@@ -9,8 +9,9 @@ use crate::RenderError;
 use crate::claims::detail;
 use runner_results::analyse::JudgedClaim;
 use runner_results::analyse::compare::{
-    CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs, Failed,
-    Gate, InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, TimeChange, Undecided,
+    Alone, CauseKind, Change, ClaimChange, ClaimKind, ClockOffset, CountedBy, CounterChange, DifferenceKind, Differs,
+    Failed, Gate, InstructionChange, Kind, LineChange, Newcomer, OperationChange, ReportComparison, SourceChange,
+    TimeChange, Undecided,
 };
 use runner_results::analyse::stale::Staleness;
 use runner_types::{Acceptance, BackendKind, ManifestComparison, Outcome, Regime, Unit, Value};
@@ -26,8 +27,8 @@ struct Page<'a> {
     times_compared: usize,
     base: &'a str,
     new: &'a str,
-    only_in_base: &'a [String],
-    only_in_new: &'a [String],
+    only_in_base: Vec<&'a str>,
+    only_in_new: Vec<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     manifests: &'a [ManifestComparison],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -61,6 +62,8 @@ struct Report<'a> {
     geometric_mean: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     claims: Vec<Claim<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sources: Option<&'a [SourceChange]>,
     changes: Vec<Row<'a>>,
 }
 
@@ -170,8 +173,8 @@ pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
         times_compared: comparison.tests,
         base: &compared.labels[0],
         new: &compared.labels[1],
-        only_in_base: &compared.comparison.alone[0],
-        only_in_new: &compared.comparison.alone[1],
+        only_in_base: places(&comparison.alone[0]),
+        only_in_new: places(&comparison.alone[1]),
         manifests: &compared.comparison.manifests,
         failed: &compared.comparison.failed,
         base_faults: compared.faults,
@@ -180,6 +183,10 @@ pub fn json(compared: Compared<'_>) -> Result<String, RenderError> {
         reports: comparison.reports.iter().zip(compared.places).map(|(r, places)| report(r, places)).collect(),
     };
     Ok(serde_json::to_string(&page)? + "\n")
+}
+
+fn places(reports: &[Alone]) -> Vec<&str> {
+    reports.iter().map(|report| report.place.as_str()).collect()
 }
 
 fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Report<'a> {
@@ -207,6 +214,7 @@ fn report<'a>(report: &'a ReportComparison, [base, new]: &'a [String; 2]) -> Rep
         causes: &report.causes,
         geometric_mean: report.geomean.map(|geomean| geomean.ratio),
         claims: report.claims.iter().map(claim).collect(),
+        sources: report.sources.as_deref(),
         changes: report.changes.iter().map(row).collect(),
     }
 }
@@ -217,7 +225,7 @@ fn offset(offset: &ClockOffset) -> Offset {
 }
 
 fn claim(change: &ClaimChange) -> Claim<'_> {
-    let ClaimChange { kind, base, new } = change;
+    let ClaimChange { kind, base, new, .. } = change;
     let judged = |judged: &JudgedClaim| Judged {
         state: judged.state.name(),
         detail: detail(judged),

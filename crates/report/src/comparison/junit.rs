@@ -67,7 +67,7 @@ fn suite(report: &ReportComparison) -> Suite {
 
 /// A claim as a test, which fails if the claim fails a gate. An undecided claim that does not fail is skipped.
 fn of_claim(report: &ReportComparison, change: &ClaimChange) -> Test {
-    let ClaimChange { kind, base, new } = change;
+    let ClaimChange { kind, base, new, .. } = change;
     let condition = new.claim.condition.as_ref().map(|condition| format!(" where {condition}")).unwrap_or_default();
     let result = match new.state {
         _ if change.fails() => "failure",
@@ -79,7 +79,7 @@ fn of_claim(report: &ReportComparison, change: &ClaimChange) -> Test {
         class: report.experiment.clone(),
         result,
         kind: kind.name(),
-        message: format!("{}: {}; base: {}", words::claim_state(*kind), detail(new), detail(base)),
+        message: format!("{}: {}; before: {}", words::claim_state(*kind), detail(new), detail(base)),
     }
 }
 

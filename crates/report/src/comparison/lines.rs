@@ -1,7 +1,9 @@
 //! Source lines at which counts changed.
 
-use runner_lang::format::{count, plural};
+use super::words::number_of;
+use runner_lang::format::plural;
 use runner_results::analyse::compare::{Change, CounterChange, LineChange};
+use runner_types::CountedLine;
 
 const MOST_LINES: usize = 3;
 
@@ -34,18 +36,18 @@ pub fn place(change: &Change, counter: &CounterChange) -> Option<String> {
         named >= LEAST_SHARE * total
     });
     let most = needed.filter(|last| *last < MOST_LINES)?;
-    let signed = |value: f64| format!("{}{}", if value < 0.0 { "−" } else { "+" }, count(value.abs()));
-    let parts: Vec<String> =
-        changed[..=most].iter().map(|line| format!("{} at {}", signed(delta(line)), name(line))).collect();
+    let signed = |value: f64| format!("{}{}", if value < 0.0 { "−" } else { "+" }, number_of(value.abs()));
+    let shown = &changed[..=most];
+    let mut parts: Vec<String> =
+        shown.iter().map(|line| format!("{} at {}", signed(delta(line)), name(line))).collect();
+    let elsewhere = counter.new - counter.base - shown.iter().map(|line| delta(line)).sum::<f64>();
+    parts.extend((elsewhere.abs() >= 0.5).then(|| format!("{} elsewhere", signed(elsewhere))));
     Some(parts.join(", "))
 }
 
-/// Lines whose text changed, such as `reduce.cu:31 is "b", was "a"`, or their count.
+/// Lines whose text changed, such as `reduce.cu:31 is "b", was "a"`; further ones are counted.
 pub fn texts(change: &Change) -> Option<String> {
     let changed: Vec<&LineChange> = change.lines.iter().filter(|line| line.is_other_text()).collect();
-    if changed.len() > MOST_TEXTS {
-        return Some(format!("{}, the first at {}", plural(changed.len() as u64, "changed line"), name(changed[0])));
-    }
     let one = |line: &&LineChange| match (&line.base, &line.new) {
         (Some(base), Some(new)) => {
             let [base, new] = shortened(&base.text, &new.text);
@@ -53,15 +55,23 @@ pub fn texts(change: &Change) -> Option<String> {
         }
         (None, Some(new)) => format!("{} is new: \"{}\"", name(line), cut(&new.text)),
         (base, None) => {
-            format!("\"{}\" is gone (was at {})", cut(base.as_ref().map_or("", |base| &base.text)), name(line))
+            format!("{} is gone: \"{}\"", name(line), cut(base.as_ref().map_or("", |base| &base.text)))
         }
     };
-    (!changed.is_empty()).then(|| changed.iter().map(one).collect::<Vec<_>>().join("; "))
+    let mut parts: Vec<String> = changed.iter().take(MOST_TEXTS).map(one).collect();
+    let more = changed.len().saturating_sub(MOST_TEXTS);
+    parts.extend((more > 0).then(|| plural(more as u64, "other changed line")));
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Name of a line, such as `reduce.cu:31`: in the new source, or in the base if it is only there.
+/// Name of a line, such as `reduce.cu:31`, in the new source; `the former reduce.cu:31` if only the base has it.
 fn name(line: &LineChange) -> String {
-    line.new.as_ref().or(line.base.as_ref()).map_or_else(String::new, |line| format!("{}:{}", line.file, line.line))
+    let place = |line: &CountedLine| format!("{}:{}", line.file, line.line);
+    match (&line.base, &line.new) {
+        (_, Some(new)) => place(new),
+        (Some(base), None) => format!("the former {}", place(base)),
+        (None, None) => String::new(),
+    }
 }
 
 /// Removes the common prefix of long strings.
@@ -88,7 +98,7 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
     use runner_results::analyse::compare::Kind;
-    use runner_types::{Case, CaseKey, CountedLine, Counters, GroupKey};
+    use runner_types::{Case, CaseKey, Counters, GroupKey};
 
     fn line(number: u32, text: &str, sectors: f64) -> CountedLine {
         CountedLine {
@@ -117,9 +127,9 @@ mod tests {
         let one = change(vec![moved(31, 100.0, 142.0), moved(33, 5.0, 5.0)]);
         assert_eq!(place(&one, &sectors(105.0, 147.0)).as_deref(), Some("all at k.cu:31"));
         // The total changed by more than the lines account for: some code maps to no line.
-        assert_eq!(place(&one, &sectors(105.0, 150.0)).as_deref(), Some("+42 at k.cu:31"));
+        assert_eq!(place(&one, &sectors(105.0, 150.0)).as_deref(), Some("+42 at k.cu:31, +3 elsewhere"));
         let two = change(vec![moved(31, 100.0, 110.0), moved(35, 60.0, 20.0), moved(36, 1.0, 2.0)]);
-        assert_eq!(place(&two, &sectors(161.0, 132.0)).as_deref(), Some("−40 at k.cu:35"));
+        assert_eq!(place(&two, &sectors(161.0, 132.0)).as_deref(), Some("−40 at k.cu:35, +11 elsewhere"));
         let many = change((1..=8).map(|number| moved(number, 1.0, 2.0)).collect());
         assert_eq!(place(&many, &sectors(8.0, 16.0)), None);
         assert_eq!(place(&change(Vec::new()), &sectors(1.0, 2.0)), None);
@@ -132,10 +142,13 @@ mod tests {
         let expected = "k.cu:4 is \"…lockIdx.x], 2);\", was \"…lockIdx.x], 1);\"";
         assert_eq!(texts(&one).as_deref(), Some(expected));
         let ends = change(vec![(None, Some(line(7, "new();", 1.0))), (Some(line(9, "old();", 1.0)), None)]);
-        assert_eq!(texts(&ends).as_deref(), Some("k.cu:7 is new: \"new();\"; \"old();\" is gone (was at k.cu:9)"));
+        assert_eq!(texts(&ends).as_deref(), Some("k.cu:7 is new: \"new();\"; the former k.cu:9 is gone: \"old();\""));
         let other = |number| (Some(line(number, "a", 1.0)), Some(line(number, "b", 1.0)));
         let many = change((1..=3).map(other).collect());
-        assert_eq!(texts(&many).as_deref(), Some("3 changed lines, the first at k.cu:1"));
+        assert_eq!(
+            texts(&many).as_deref(),
+            Some("k.cu:1 is \"b\", was \"a\"; k.cu:2 is \"b\", was \"a\"; 1 other changed line")
+        );
         assert_eq!(texts(&change(vec![(Some(line(1, "a", 1.0)), Some(line(2, "a", 3.0)))])), None);
     }
 }

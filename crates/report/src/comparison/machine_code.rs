@@ -1,31 +1,42 @@
 //! Differences in the machine code of a case, as text.
 
+use runner_lang::format::plural;
 use runner_results::analyse::compare::{Change, InstructionChange, OperationChange};
 
 /// Maximum number of changed opcodes to list; further ones are counted.
 const MOST_OPERATIONS: usize = 4;
 
-/// Sentences on changed opcode counts and on individual changed instructions.
-pub fn texts(change: &Change) -> impl Iterator<Item = String> {
-    [operations(&change.operations), instructions(&change.instructions)].into_iter().flatten()
-}
+/// Maximum number of individual instructions to list; beyond it, counts per opcode say more.
+const MOST_INSTRUCTIONS: usize = 4;
 
-/// Opcodes whose instruction counts changed most: `machine code: LDG 4 → 8, BAR 2 → 3`.
-fn operations(changes: &[OperationChange]) -> Option<String> {
-    let shown = changes.iter().take(MOST_OPERATIONS);
-    let mut parts: Vec<String> =
-        shown.map(|OperationChange { name, base, new }| format!("{name} {base} → {new}")).collect();
-    let more = changes.len().saturating_sub(MOST_OPERATIONS);
-    parts.extend((more > 0).then(|| format!("{more} more")));
+/// Individual changed instructions if they are few, otherwise changed counts per opcode: `machine code: + BAR at sum.cu:16`,
+/// `machine code: SHFL 0 → 5, FADD 2 → 7`.
+pub fn text(change: &Change) -> Option<String> {
+    let is_few = (1..=MOST_INSTRUCTIONS).contains(&change.instructions.len());
+    let parts = if is_few { instructions(&change.instructions) } else { operations(&change.operations) };
     (!parts.is_empty()).then(|| format!("machine code: {}", parts.join(", ")))
 }
 
-/// Instructions that only one side has: `instructions: + LDG at load.cuh:1, − BAR at scale.cu:8`.
-fn instructions(changes: &[InstructionChange]) -> Option<String> {
+/// Opcodes that only one side has come first, then those whose counts changed most.
+fn operations(changes: &[OperationChange]) -> Vec<String> {
+    let mut sorted: Vec<&OperationChange> = changes.iter().collect();
+    sorted.sort_by_key(|change| {
+        let is_of_one = change.base == 0 || change.new == 0;
+        (!is_of_one, std::cmp::Reverse(change.base.abs_diff(change.new)))
+    });
+    let shown = sorted.into_iter().take(MOST_OPERATIONS);
+    let mut parts: Vec<String> =
+        shown.map(|OperationChange { name, base, new }| format!("{name} {base} → {new}")).collect();
+    let more = changes.len().saturating_sub(MOST_OPERATIONS);
+    parts.extend((more > 0).then(|| plural(more as u64, "other opcode")));
+    parts
+}
+
+/// Instructions that only one side has: `+ LDG at load.cuh:1`, `− BAR at scale.cu:8`.
+fn instructions(changes: &[InstructionChange]) -> Vec<String> {
     let one = |InstructionChange { added, instruction }: &InstructionChange| {
         let place = instruction.place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));
         format!("{} {}{place}", if *added { '+' } else { '−' }, instruction.name)
     };
-    let parts: Vec<String> = changes.iter().map(one).collect();
-    (!parts.is_empty()).then(|| format!("instructions: {}", parts.join(", ")))
+    changes.iter().map(one).collect()
 }

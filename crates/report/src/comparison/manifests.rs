@@ -1,10 +1,11 @@
 //! What changed in the manifests, and which experiments and reports only one side has.
 
-use runner_lang::format::{count, plural};
-use runner_results::analyse::compare::{Comparison, Failed};
+use super::words::{self, code, without_common};
+use crate::claims::detail;
+use runner_lang::format::plural;
+use runner_results::analyse::compare::{Alone, Change, ClaimKind, Code, Comparison, Failed, ReportComparison};
+use runner_results::analyse::{ClaimState, JudgedClaim};
 use runner_types::{Effect, ManifestChange, ManifestComparison, ManifestPart, ManifestState};
-
-use super::words::without_common;
 
 /// Maximum number of changes to list; further ones are counted.
 const MOST_CHANGES: usize = 24;
@@ -20,14 +21,19 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
         (0, format!("Experiment `{experiment}` not compared: {why}."))
     });
     let mut found: Vec<(u8, String)> = failed.collect();
-    for ManifestComparison { experiment, state } in &comparison.manifests {
+    for ManifestComparison { experiment, state, held } in &comparison.manifests {
         let place = if several { format!("`{experiment}`: ") } else { String::new() };
         match state {
-            ManifestState::Deleted => found.push((0, format!("Experiment `{experiment}` deleted."))),
+            ManifestState::Deleted => {
+                let held = held.map(|held| format!(" ({})", contents(held.cases, held.claims))).unwrap_or_default();
+                found.push((0, format!("Experiment `{experiment}` deleted{held}.")));
+            }
             ManifestState::Added => found.push((2, format!("Experiment `{experiment}` added."))),
             ManifestState::Changed(changes) => {
                 let rank = |change: &ManifestChange| u8::from(change.effect != Effect::Loosened);
-                let of_one = changes.iter().map(|change| (rank(change), capitalised(&place, &sentence(change))));
+                let of_one = changes
+                    .iter()
+                    .map(|change| (rank(change), capitalised(&place, &sentence(change, comparison, experiment))));
                 found.extend(of_one);
             }
             ManifestState::Unknown(why) => {
@@ -35,64 +41,160 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
             }
         }
     }
-    for (places, (what, rank)) in comparison.alone.iter().zip([("deleted", 0), ("added", 2)]) {
-        if !places.is_empty() {
-            let reports = plural(places.len() as u64, "report");
-            found.push((rank, format!("{} {what}: {}.", capitalised("", &reports), some(places))));
-        }
+    for (reports, (what, rank)) in comparison.alone.iter().zip([("deleted", 0), ("added", 2)]) {
+        let report = |Alone { place, experiment, device, cases, claims }: &Alone| {
+            let held = contents(*cases, *claims);
+            (rank, format!("Report {what}: {} ({experiment} on {device}: {held}).", code(place)))
+        };
+        found.extend(reports.iter().map(report));
     }
     found.sort_by_key(|(rank, _)| *rank);
     let mut sentences: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
     if sentences.len() > MOST_CHANGES {
         let more = sentences.len() - MOST_CHANGES;
         sentences.truncate(MOST_CHANGES);
-        sentences.push(format!("{} more manifest changes.", count(more as f64)));
+        sentences.push(format!("{} of manifests.", plural(more as u64, "other change")));
     }
     sentences
 }
 
-/// Counts what is loosened, removed or deleted, for the headline: `1 check loosened, 1 experiment deleted`.
-pub fn tallies(comparison: &Comparison) -> Vec<String> {
-    let changes = || comparison.manifests.iter().flat_map(ManifestComparison::changes);
-    let claims = |effect: Effect| {
-        let is_revised = |change: &&ManifestChange| {
-            change.part == ManifestPart::Claim
-                && change.effect == effect
-                && change.base.is_some()
-                && change.new.is_some()
-        };
-        changes().filter(is_revised).count()
-    };
+/// Counts what is loosened or deleted, for the headline: `1 check loosened, 1 experiment deleted`.
+pub fn weakened(comparison: &Comparison) -> Vec<String> {
     let deleted = comparison.manifests.iter().filter(|manifest| manifest.state == ManifestState::Deleted).count();
-    let baselines = changes().filter(|change| change.part == ManifestPart::Baseline).count();
-    let named = [
+    counted([
         (deleted, "experiment", "deleted"),
         (comparison.alone[0].len(), "report", "deleted"),
-        (changes().filter(|change| change.loosens_check()).count(), "check", "loosened"),
-        (claims(Effect::Loosened), "claim", "loosened"),
-        (claims(Effect::Tightened), "claim", "tightened"),
-        (baselines, "baseline", "changed"),
-    ];
-    let named = named.into_iter().filter(|(found, ..)| *found > 0);
-    named.map(|(found, what, how)| format!("{} {how}", plural(found as u64, what))).collect()
+        (changes(comparison).filter(|change| change.loosens_check()).count(), "check", "loosened"),
+        (revised_claims(comparison, Effect::Loosened), "claim", "loosened"),
+    ])
+}
+
+/// Counts changes that prove no less: `1 claim tightened, 1 baseline variant changed`.
+pub fn others(comparison: &Comparison) -> Vec<String> {
+    let baselines = changes(comparison).filter(|change| change.part == ManifestPart::Baseline).count();
+    counted([
+        (revised_claims(comparison, Effect::Tightened), "claim", "tightened"),
+        (baselines, "baseline variant", "changed"),
+    ])
+}
+
+fn changes(comparison: &Comparison) -> impl Iterator<Item = &ManifestChange> {
+    comparison.manifests.iter().flat_map(ManifestComparison::changes)
+}
+
+fn revised_claims(comparison: &Comparison, effect: Effect) -> usize {
+    let is_revised = |change: &&ManifestChange| {
+        change.part == ManifestPart::Claim && change.effect == effect && change.base.is_some() && change.new.is_some()
+    };
+    changes(comparison).filter(is_revised).count()
+}
+
+fn counted<const N: usize>(found: [(usize, &str, &str); N]) -> Vec<String> {
+    let found = found.into_iter().filter(|(count, ..)| *count > 0);
+    found.map(|(count, what, how)| format!("{} {how}", plural(count as u64, what))).collect()
 }
 
 fn capitalised(place: &str, text: &str) -> String {
-    if !place.is_empty() {
-        return format!("{place}{text}");
+    if place.is_empty() { words::capitalised(text) } else { format!("{place}{text}") }
+}
+
+/// `36 cases, 2 claims`.
+fn contents(cases: usize, claims: usize) -> String {
+    let claims = if claims == 0 { "no claims".to_owned() } else { plural(claims as u64, "claim") };
+    format!("{}, {claims}", plural(cases as u64, "case"))
+}
+
+fn some(variants: &[String]) -> String {
+    let more = variants.len().saturating_sub(MOST_VARIANTS);
+    let shown = variants.iter().take(MOST_VARIANTS).map(|variant| code(variant));
+    shown.chain((more > 0).then(|| plural(more as u64, "other variant"))).collect::<Vec<_>>().join(", ")
+}
+
+/// What the results say about a changed claim or tolerance: the measured values, and whether the former limit holds.
+fn consequence(change: &ManifestChange, comparison: &Comparison, experiment: &str) -> Option<String> {
+    let reports = || comparison.reports.iter().filter(|report| report.experiment == experiment);
+    match change.part {
+        ManifestPart::Claim => {
+            let text = change.new.as_ref().or(change.base.as_ref())?;
+            let mut claims = reports().flat_map(|report| &report.claims);
+            let claim = claims.find(|claim| text.starts_with(&claim.new.claim.text))?;
+            let is_last = reports().all(|report| report.claims.iter().all(|claim| claim.kind == ClaimKind::Removed));
+            Some(match (&claim.former, claim.kind) {
+                (Some(former), _) => {
+                    let held = |claim: &JudgedClaim| match claim.state {
+                        ClaimState::Held => "holds",
+                        ClaimState::Broken => "is broken",
+                        ClaimState::Undecided => "is undecided",
+                        ClaimState::NotApplicable => "is not judged",
+                    };
+                    let now = format!("The new claim {} ({})", held(&claim.new), detail(&claim.new));
+                    let before = match former.state {
+                        ClaimState::Held => "the former still holds",
+                        ClaimState::Broken => "the former would be broken",
+                        ClaimState::Undecided => "the former would be undecided",
+                        ClaimState::NotApplicable => "the former cannot be judged",
+                    };
+                    format!("{now}; {before} ({}).", detail(former))
+                }
+                (None, ClaimKind::Removed) => {
+                    let state = match claim.new.state {
+                        ClaimState::Held => "It still holds",
+                        ClaimState::Broken => "It would be broken",
+                        ClaimState::Undecided => "It would be undecided",
+                        ClaimState::NotApplicable => "It cannot be judged",
+                    };
+                    let left = if is_last { " No claim is left." } else { "" };
+                    format!("{state} ({}).{left}", detail(&claim.new))
+                }
+                _ => return None,
+            })
+        }
+        ManifestPart::Tolerance => {
+            let errors = reports().flat_map(|report| &report.changes).filter_map(|change| change.error);
+            let most = errors.map(|error| error.rel).reduce(f64::max)?;
+            let shown = words::significant(most, 3);
+            let former =
+                change.base.as_ref()?.split(", ").find_map(|bound| bound.strip_prefix("rel ")?.parse::<f64>().ok());
+            Some(match former {
+                Some(former) if most <= former => {
+                    format!("The results still meet the former tolerance: their largest relative error is {shown}.")
+                }
+                Some(_) => {
+                    format!("The largest relative error of the results is {shown}, more than before was allowed.")
+                }
+                None => format!("The largest relative error of the results is {shown}."),
+            })
+        }
+        ManifestPart::Baseline => {
+            let new = change.new.as_ref()?;
+            Some(format!("Reports now compare the other variants with {}; results are the same.", code(new)))
+        }
+        ManifestPart::Option => code_change(change, &mut reports()),
+        _ => None,
     }
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn some(places: &[String]) -> String {
-    let shown = places.iter().take(MOST_VARIANTS).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = places.len().saturating_sub(MOST_VARIANTS);
-    if more > 0 { format!("{shown} and {more} more") } else { shown }
+/// Whether a compiler option changed the code of its variants.
+fn code_change(change: &ManifestChange, reports: &mut dyn Iterator<Item = &ReportComparison>) -> Option<String> {
+    let is_of = |row: &&Change| change.variants.is_empty() || change.variants.contains(&row.case.key.variant);
+    let codes: Vec<Code> =
+        reports.flat_map(|report| &report.changes).filter(is_of).filter_map(|row| row.code).collect();
+    let changed = codes.iter().filter(|code| **code == Code::Changed).count();
+    match (changed, codes.len()) {
+        (_, 0) => None,
+        (0, _) => Some("The compiled code is identical.".to_owned()),
+        (changed, of) if changed == of => Some("The compiled code changed.".to_owned()),
+        (changed, of) => Some(format!("The compiled code changed in {changed} of {}.", plural(of as u64, "case"))),
+    }
 }
 
-/// `tolerance of `sum(sums)` loosened: rel 1e-5 → rel 0.01.`
-fn sentence(change: &ManifestChange) -> String {
+/// `tolerance of `sum(sums)` loosened: rel 1e-5 → rel 0.01.`, and what follows from it.
+fn sentence(change: &ManifestChange, comparison: &Comparison, experiment: &str) -> String {
+    let follows = consequence(change, comparison, experiment).map(|text| format!(" {text}")).unwrap_or_default();
+    statement(change) + &follows
+}
+
+fn statement(change: &ManifestChange) -> String {
     let ManifestChange { effect, part, name, variants, base, new } = change;
     let what = noun(*part);
     let is_of_all = variants.is_empty();
@@ -139,15 +241,10 @@ fn sentence(change: &ManifestChange) -> String {
     }
 }
 
-/// Wraps text in backticks, unless it contains one.
-fn code(text: &str) -> String {
-    if text.contains('`') || text.is_empty() { text.to_owned() } else { format!("`{text}`") }
-}
-
 const fn noun(part: ManifestPart) -> &'static str {
     match part {
         ManifestPart::Experiment => "experiment",
-        ManifestPart::Baseline => "baseline",
+        ManifestPart::Baseline => "baseline variant",
         ManifestPart::Check => "check",
         ManifestPart::Tolerance => "tolerance",
         ManifestPart::Mask => "mask",

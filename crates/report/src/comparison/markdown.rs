@@ -48,9 +48,12 @@ impl Cut {
             Self::Lines => {
                 view.sections.iter_mut().for_each(|section| keep(section, FEW_LINES));
                 view.changed.truncate(2 * FEW_LINES);
+                view.sources.truncate(FEW_LINES);
+                view.sources.iter_mut().for_each(|source| source.lines.truncate(FEW_LINES));
             }
             Self::Facts => {
-                view.facts.clear();
+                view.facts.truncate(1);
+                view.sources.clear();
                 if let Some(claims) = &mut view.claims {
                     let before = claims.lines.len();
                     claims.lines.retain(|line| line.fails);

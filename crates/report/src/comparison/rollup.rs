@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use serde::Serialize;
 
 use super::{Compared, words};
-use runner_lang::format::{plural_of, rough};
-use runner_results::analyse::compare::{Change, Kind, ReportComparison};
+use runner_lang::format::{plural, rough};
+use runner_results::analyse::compare::{Change, CounterChange, Kind, ReportComparison};
 use runner_types::CaseKey;
 
 /// Maximum number of variants to list; further ones are counted.
@@ -17,6 +17,8 @@ pub type Row<'a> = (&'a ReportComparison, &'a Change);
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Rollup {
     pub lines: Vec<Line>,
+    /// Whether the lines only name variants.
+    pub is_plain: bool,
     /// Number of variants that are not listed.
     pub left_out: usize,
 }
@@ -27,7 +29,7 @@ pub struct Line {
     /// Experiment, if there are several reports; otherwise empty.
     pub report: String,
     pub variant: String,
-    /// Text such as `13 of 13 cases, +3.1 % to +9.0 %; source changed`.
+    /// Text such as `13 of 15 cases, +3.1 % to +9.0 %; registers 16 → 40`. May be empty.
     pub text: String,
 }
 
@@ -58,8 +60,34 @@ pub fn totals(compared: Compared<'_>) -> Totals<'_> {
     Totals(keys.into_iter().map(|(of, keys)| (of, keys.len())).collect())
 }
 
-/// One line per variant, in the order of first occurrence.
-pub fn rollup(compared: Compared<'_>, totals: &Totals<'_>, rows: &[Row<'_>]) -> Rollup {
+/// One line per variant, in the order of first occurrence. Reasons for which `is_told` holds are omitted.
+pub fn rollup(
+    compared: Compared<'_>,
+    totals: &Totals<'_>,
+    rows: &[Row<'_>],
+    is_told: impl Fn(&ReportComparison, &str) -> bool,
+) -> Rollup {
+    let groups = by_variant(rows);
+    let left_out = groups.len().saturating_sub(MOST_VARIANTS);
+    let several = compared.comparison.reports.len() > 1;
+    let line = |rows: &Vec<Row<'_>>| {
+        let (report, first) = rows[0];
+        let reasons = reasons(rows).into_iter().filter(|reason| !is_told(report, reason));
+        // The reasons of a single row give its counts.
+        let size = size(rows, totals.of_rows(rows)).filter(|_| rows.len() > 1 || first.time.is_some());
+        let text = size.into_iter().chain(reasons).collect::<Vec<_>>().join("; ");
+        Line {
+            report: if several { report.experiment.clone() } else { String::new() },
+            variant: first.case.key.variant.clone(),
+            text,
+        }
+    };
+    let lines: Vec<Line> = groups.iter().take(MOST_VARIANTS).map(line).collect();
+    Rollup { is_plain: lines.iter().all(|line| line.text.is_empty()), lines, left_out }
+}
+
+/// Rows of each variant, in the order of first occurrence.
+pub fn by_variant<'a>(rows: &[Row<'a>]) -> Vec<Vec<Row<'a>>> {
     let mut places: HashMap<Variant<'_>, usize> = HashMap::new();
     let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
     for (report, change) in rows {
@@ -69,41 +97,26 @@ pub fn rollup(compared: Compared<'_>, totals: &Totals<'_>, rows: &[Row<'_>]) -> 
         }
         groups[place].push((report, change));
     }
-    let left_out = groups.len().saturating_sub(MOST_VARIANTS);
-    let several = compared.comparison.reports.len() > 1;
-    let line = |rows: &Vec<Row<'_>>| {
-        let (report, first) = rows[0];
-        Line {
-            report: if several { report.experiment.clone() } else { String::new() },
-            variant: first.case.key.variant.clone(),
-            text: text(rows, totals.0.get(&variant(report, first)).copied().unwrap_or(0)),
-        }
-    };
-    Rollup { lines: groups.iter().take(MOST_VARIANTS).map(line).collect(), left_out }
+    groups
 }
 
-/// Maximum number of reasons in a sentence above the lines of the variants, which have all.
-const FEW_REASONS: usize = 3;
-
-/// Summarises rows that are some of `total` cases: `13 of 13 cases, +3.1 % to +9.0 %; source changed`.
-pub fn text(rows: &[Row<'_>], total: usize) -> String {
-    joined(rows, total, usize::MAX)
-}
-
-/// The same with the first reasons only.
-pub fn short_text(rows: &[Row<'_>], total: usize) -> String {
-    joined(rows, total, FEW_REASONS)
-}
-
-fn joined(rows: &[Row<'_>], total: usize, most: usize) -> String {
+/// How many of `total` cases, and by how much: `2 of 13 cases, +3.1 % to +9.0 %`. Omits the number if each variant has
+/// one case.
+pub fn size(rows: &[Row<'_>], total: usize) -> Option<String> {
     let keys = rows.iter().map(|(report, change)| (std::ptr::from_ref(*report), &change.case.key));
     let keys: HashSet<(*const ReportComparison, &CaseKey)> = keys.collect();
-    let cases = format!("{} of {}", keys.len(), plural_of(total as u64, "case", "cases"));
-    let is_new = rows.iter().all(|(_, change)| change.kind == Kind::New);
+    let of_each = by_variant(rows).len();
+    let is_of_one_side = rows.iter().all(|(_, change)| matches!(change.kind, Kind::New | Kind::Gone));
+    let cases = match keys.len() {
+        count if is_of_one_side => Some(plural(count as u64, "case")),
+        count if count < total => Some(format!("{count} of {}", plural(total as u64, "case"))),
+        count => (count > of_each).then(|| format!("all {count} cases")),
+    };
+    let is_new = rows.len() > 1 && rows.iter().all(|(_, change)| change.kind == Kind::New);
     let places = || if is_new { newcomers(rows) } else { None };
     let changes = times(rows.iter().map(|(_, change)| *change)).or_else(|| counts(rows)).or_else(places);
-    let parts = std::iter::once(cases).chain(changes).collect::<Vec<_>>().join(", ");
-    std::iter::once(parts).chain(reasons(rows).into_iter().take(most)).collect::<Vec<_>>().join("; ")
+    let parts: Vec<String> = cases.into_iter().chain(changes).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Formats a range, or a single value if both ends look the same.
@@ -124,7 +137,7 @@ pub fn times<'a>(mut changes: impl Iterator<Item = &'a Change>) -> Option<String
     Some(range([words::plain_change(low), words::plain_change(high)]))
 }
 
-/// Range of changes in the counter that changed most.
+/// Ranges of changes in executed instructions and in the counter that changed most.
 fn counts(rows: &[Row<'_>]) -> Option<String> {
     if let [(_, only)] = rows
         && only.kind == Kind::Mixed
@@ -134,19 +147,27 @@ fn counts(rows: &[Row<'_>]) -> Option<String> {
     if rows.iter().all(|(_, change)| change.kind == Kind::Undecided) {
         return None;
     }
-    let leading = rows.iter().filter_map(|(_, change)| words::leading_count(change));
-    let most = leading.max_by(|a, b| words::size(a).total_cmp(&words::size(b)))?;
-    let alike = rows.iter().flat_map(|(_, change)| &change.counters).filter(|counter| counter.name == most.name);
-    let ratios = alike.map(|counter| counter.new / counter.base).filter(|ratio| ratio.is_finite());
-    let name = if most.name == "inst_executed" { "machine instructions (inst_executed)" } else { &most.name };
-    Some(match ends(ratios) {
-        Some((low, high)) => format!("{name} {}", range([words::plain_change(low), words::plain_change(high)])),
-        None => format!("{name} from zero"),
-    })
+    let leading: Vec<&CounterChange> = rows.iter().flat_map(|(_, change)| words::leading_counts(change)).collect();
+    let is_instructions = |counter: &&&CounterChange| counter.name == words::INSTRUCTIONS;
+    let instructions = leading.iter().find(is_instructions);
+    let others = leading.iter().filter(|counter| !is_instructions(counter));
+    let most = others.max_by(|a, b| words::size(a).total_cmp(&words::size(b)));
+    let range = |name: &str| {
+        let alike = rows.iter().flat_map(|(_, change)| &change.counters).filter(|counter| counter.name == name);
+        let ratios = alike.map(|counter| counter.new / counter.base).filter(|ratio| ratio.is_finite());
+        let shown = words::counter_name(name);
+        match ends(ratios) {
+            Some((low, high)) => format!("{shown} {}", range([words::plain_change(low), words::plain_change(high)])),
+            None => format!("{shown} from zero"),
+        }
+    };
+    let parts: Vec<String> = instructions.into_iter().chain(most).map(|counter| range(&counter.name)).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Places of new cases in their groups.
 fn newcomers(rows: &[Row<'_>]) -> Option<String> {
+    let baseline = rows[0].0.baseline.as_deref().map(words::code).unwrap_or_default();
     let found = || rows.iter().filter_map(|(_, change)| change.newcomer.as_ref());
     if let Some((low, high)) = ends(found().filter_map(|new| new.speedup)) {
         let places: BTreeSet<usize> = found().filter_map(|new| Some(new.place?.0)).collect();
@@ -158,21 +179,21 @@ fn newcomers(rows: &[Row<'_>]) -> Option<String> {
             }
             _ => String::new(),
         };
-        return Some(format!("{place}{} times as fast as the baseline", range([rough(low), rough(high)])));
+        return Some(format!("{place}{} times as fast as {baseline}", range([rough(low), rough(high)])));
     }
     let counts = &found().next()?.counts;
     // Instruction counts say most about what a variant does.
     let first = |wanted: &dyn Fn(&str) -> bool| counts.iter().find(|(name, _, ratio)| ratio.is_some() && wanted(name));
-    let name = &first(&|name| name == "inst_executed").or_else(|| first(&|_| true))?.0;
+    let name = &first(&|name| name == words::INSTRUCTIONS).or_else(|| first(&|_| true))?.0;
     let ratios = found().flat_map(|new| &new.counts).filter(|(other, ..)| other == name);
     let (low, high) = ends(ratios.filter_map(|(_, _, ratio)| *ratio))?;
-    Some(format!("{name} {} times the baseline's", range([rough(low), rough(high)])))
+    Some(format!("{} {} times {baseline}", words::counter_name(name), range([rough(low), rough(high)])))
 }
 
 /// Reasons that all rows share, or the first row's if there are none.
-fn reasons(rows: &[Row<'_>]) -> Vec<String> {
+pub fn reasons(rows: &[Row<'_>]) -> Vec<String> {
     let (report, first) = rows[0];
-    if first.kind == Kind::New {
+    if first.kind == Kind::New && rows.len() > 1 {
         return Vec::new();
     }
     let of_first = words::reasons(first, report);
@@ -193,8 +214,8 @@ fn reasons(rows: &[Row<'_>]) -> Vec<String> {
     }
     if common.is_empty() {
         common = of_first;
-        if let Some(reason) = common.first_mut() {
-            reason.insert_str(0, "such as ");
+        if let Some(reason) = common.first_mut().filter(|_| rows.len() > 1) {
+            reason.insert_str(0, "e.g. ");
         }
     }
     common

@@ -3,77 +3,133 @@
 use std::collections::HashSet;
 
 use super::rollup::{self, Row, Totals};
-use super::{Compared, words};
-use crate::wording;
-use runner_lang::format::{plural, plural_of};
-use runner_results::analyse::compare::Kind;
+use super::{Compared, sources, words};
+use runner_lang::format::plural;
+use runner_results::analyse::compare::{CauseKind, Change, Code, Comparison, Kind, ReportComparison};
+use runner_types::CaseKey;
 
 /// Kinds that do not count as a change.
 const UNCHANGED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];
 
-/// Maximum number of kinds to describe; further ones are only counted.
-const MOST_KINDS: usize = 2;
+/// Maximum number of changes to describe, most important first; the sections have all.
+const MOST_CHANGES: usize = 6;
 
 /// Maximum number of variants to list; further ones are counted.
-const MOST_NAMES: usize = 3;
+const MOST_NAMES: usize = 4;
 
-/// A sentence for each of the most important kinds of change, or on what did not change, and one on the results.
-pub fn summary(compared: Compared<'_>, totals: &Totals<'_>) -> Vec<String> {
-    let rows: Vec<Row<'_>> = compared
-        .comparison
-        .reports
-        .iter()
-        .flat_map(|report| report.changes.iter().map(move |change| (report, change)))
-        .collect();
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let of_kind = |kind: &Kind| rows.iter().copied().filter(|(_, change)| change.kind == *kind).collect::<Vec<_>>();
-    let kinds = Kind::ALL.iter().filter(|kind| !UNCHANGED.contains(kind));
-    let changed = kinds.map(of_kind).filter(|rows| !rows.is_empty()).map(|rows| sentence(&rows, totals));
-    let mut sentences: Vec<String> = changed.take(MOST_KINDS).collect();
-    if sentences.is_empty() {
-        sentences.push(unchanged(&rows));
-    }
-    sentences.push(results(compared, &rows));
-    sentences
+/// Maximum number of reasons in a sentence.
+const MOST_REASONS: usize = 4;
+
+/// Sentences, and the reasons that they give, which the sections need not repeat.
+pub struct Summary<'a> {
+    pub sentences: Vec<String>,
+    told: Vec<(Kind, *const ReportComparison, Vec<String>)>,
+    rows: Vec<Row<'a>>,
 }
 
-/// Sentence such as `Slower: vector: 2 of 35 cases, +4.1 % to +5.0 %; source changed.`
-fn sentence(rows: &[Row<'_>], totals: &Totals<'_>) -> String {
-    let (_, first) = rows[0];
+impl<'a> Summary<'a> {
+    /// A sentence for each of the most important changes, or on what did not change.
+    pub fn new(compared: Compared<'a>, totals: &Totals<'_>) -> Self {
+        let rows: Vec<Row<'_>> = words::rows(compared.comparison).collect();
+        let mut summary = Self { sentences: Vec::new(), told: Vec::new(), rows };
+        if summary.rows.is_empty() {
+            return summary;
+        }
+        let several = compared.comparison.reports.len() > 1;
+        let is_named = |report: &ReportComparison| has_changes(compared.comparison, report);
+        for kind in Kind::ALL.iter().filter(|kind| !UNCHANGED.contains(kind)) {
+            for report in &compared.comparison.reports {
+                let of_report = report.changes.iter().filter(|change| change.kind == *kind);
+                let rows: Vec<Row<'_>> = of_report.map(|change| (report, change)).collect();
+                if !rows.is_empty() && summary.told.len() < MOST_CHANGES {
+                    let (sentence, reasons) = sentence(&rows, totals.of_rows(&rows), (several, is_named(report)));
+                    summary.sentences.push(sentence);
+                    summary.told.push((*kind, std::ptr::from_ref(report), reasons));
+                }
+            }
+        }
+        if summary.told.is_empty() {
+            summary.sentences.push(unchanged(&summary.rows, &is_named));
+        }
+        summary.sentences.extend(compared.comparison.reports.iter().filter_map(|report| same_code(report, several)));
+        summary.sentences.push(results(compared.comparison, &summary.rows));
+        summary
+    }
+
+    /// Whether a sentence gives this reason for the changes of a kind in a report.
+    pub fn tells(&self, kind: Kind, report: &ReportComparison, reason: &str) -> bool {
+        let of_report = |told: &&(Kind, *const ReportComparison, Vec<String>)| (told.0, told.1) == (kind, report);
+        self.told.iter().find(of_report).is_some_and(|(.., reasons)| reasons.iter().any(|told| told == reason))
+    }
+}
+
+/// Sentence such as ``Slower: `vector`: 2 of 35 cases, +4.1 % to +5.0 %; source changed: sum.cu:9.`` and its reasons.
+/// The manifest's changes name what cannot be compared if `is_named`.
+fn sentence(rows: &[Row<'_>], total: usize, (several, is_named): (bool, bool)) -> (String, Vec<String>) {
+    let (report, first) = rows[0];
+    let names = variants(&rows.iter().map(|(_, change)| *change).collect::<Vec<_>>());
+    let place = if several { format!(" in {}", words::code(&report.experiment)) } else { String::new() };
+    let mut reasons = rollup::reasons(rows);
+    reasons.truncate(MOST_REASONS);
+    let mut said = reasons.clone();
+    if first.kind == Kind::Incomparable && is_named {
+        said = vec![format!("another {}", differing(rows).join(", "))];
+    }
+    said.extend(also_wrong(first, report));
+    let is_informed = rows.iter().all(|(_, change)| change.informs);
+    let of_all = words::of_all_rows(report).into_iter().filter(|_| !is_informed);
+    let of_all = of_all.map(|cause| format!("{cause} in all cases"));
+    let parts: Vec<String> = rollup::size(rows, total).into_iter().chain(said).chain(of_all).collect();
+    let what = if parts.is_empty() { String::new() } else { format!(": {}", parts.join("; ")) };
+    (format!("{}{place}: {}{what}.", words::heading(first.kind), names), reasons)
+}
+
+/// Whether the changes of a report's manifest are known and listed.
+pub fn has_changes(comparison: &Comparison, report: &ReportComparison) -> bool {
+    let mut manifests = comparison.manifests.iter();
+    manifests.any(|manifest| manifest.experiment == report.experiment && !manifest.changes().is_empty())
+}
+
+/// Names of what differs, such as `inputs`.
+pub fn differing(rows: &[Row<'_>]) -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
-    for (_, change) in rows {
-        if !names.contains(&change.case.key.variant.as_str()) {
-            names.push(&change.case.key.variant);
+    for difference in rows.iter().flat_map(|(report, change)| report.differences.iter().chain(&change.differences)) {
+        if !names.contains(&difference.what.name()) {
+            names.push(difference.what.name());
         }
     }
-    let more = names.len().saturating_sub(MOST_NAMES);
-    names.truncate(MOST_NAMES);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let example = matches!(first.kind, Kind::Gone | Kind::New) && !first.case.key.axes.is_empty();
-    let example = if example { format!("; such as {}", wording::case_name(&first.case)) } else { String::new() };
-    let text = rollup::short_text(rows, totals.of_rows(rows));
-    format!("{}: {}{more}: {text}{example}{}.", words::heading(first.kind), names.join(", "), of_all(rows))
+    names
 }
 
-/// Differences between the reports as a whole, if all rows are in one report.
-fn of_all(rows: &[Row<'_>]) -> String {
-    let (report, _) = rows[0];
-    let is_one = rows.iter().all(|(other, _)| std::ptr::eq(*other, report));
-    let causes = if is_one { words::of_all_rows(report) } else { Vec::new() };
-    if causes.is_empty() { String::new() } else { format!("; in all rows {}", causes.join(", ")) }
+/// Warns that an improvement comes from a change that makes other cases wrong.
+fn also_wrong(improved: &Change, report: &ReportComparison) -> Option<String> {
+    if !matches!(improved.kind, Kind::Faster | Kind::LessWork) {
+        return None;
+    }
+    let place = sources::place(report, &improved.case.key.variant)?;
+    let is_same = |change: &&Change| {
+        let variant = &change.case.key.variant;
+        change.kind == Kind::NewlyWrong && sources::place(report, variant).as_ref() == Some(&place)
+    };
+    let wrong = report.changes.iter().find(is_same)?;
+    Some(format!("the same change makes {} wrong", words::code(&wrong.case.key.variant)))
 }
 
-/// Sentence such as `No count changed; source changed in 3 of 3 rows.`
-fn unchanged(rows: &[Row<'_>]) -> String {
+/// Sentence such as `No count changed; registers 10 → 12 in 1 of 3 cases.`
+/// Options that the manifest's changes name are left to them.
+fn unchanged(rows: &[Row<'_>], is_named: &dyn Fn(&ReportComparison) -> bool) -> String {
     let what = if rows.iter().any(|(_, change)| change.time.is_some()) {
         "No time is known to have changed by more than the threshold".to_owned()
     } else {
         counts_unchanged(rows)
     };
     let mut causes: Vec<(String, usize)> = Vec::new();
-    for cause in rows.iter().flat_map(|(_, change)| &change.causes).map(words::cause) {
+    let found = rows.iter().flat_map(|(report, change)| change.causes.iter().map(move |cause| (report, change, cause)));
+    let is_listed = |report: &ReportComparison, what: CauseKind| {
+        what == CauseKind::Variant || (what == CauseKind::Options && is_named(report))
+    };
+    for (report, change, cause) in found.filter(|(report, _, cause)| !is_listed(report, cause.what)) {
+        let cause = words::cause_in(cause, change, report);
         match causes.iter_mut().find(|(known, _)| *known == cause) {
             Some((_, count)) => *count += 1,
             None => causes.push((cause, 1)),
@@ -82,17 +138,26 @@ fn unchanged(rows: &[Row<'_>]) -> String {
     causes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let more = causes.len().saturating_sub(MOST_NAMES);
     let shown = causes.iter().take(MOST_NAMES);
-    let mut parts: Vec<String> =
-        shown.map(|(cause, count)| format!("{cause} in {count} of {}", plural(rows.len() as u64, "row"))).collect();
-    if more > 0 {
-        parts.push(plural_of(more as u64, "other difference", "other differences"));
+    let of = |count: usize| match count {
+        count if count == rows.len() => "in all cases".to_owned(),
+        count => format!("in {count} of {}", plural(rows.len() as u64, measured(rows))),
+    };
+    let mut parts: Vec<String> = shown.map(|(cause, count)| format!("{cause} {}", of(*count))).collect();
+    parts.extend((more > 0).then(|| plural(more as u64, "other difference")));
+    let report = rows[0].0;
+    if rows.iter().all(|(other, _)| std::ptr::eq(*other, report)) {
+        parts.extend(words::of_all_rows(report).into_iter().map(|cause| format!("{cause} in all cases")));
     }
-    let parts = std::iter::once(what).chain(parts).collect::<Vec<_>>().join("; ");
-    format!("{parts}{}.", of_all(rows))
+    format!("{}.", std::iter::once(what).chain(parts).collect::<Vec<_>>().join("; "))
+}
+
+/// Noun for rows: a case that was measured in several regimes has several.
+fn measured(rows: &[Row<'_>]) -> &'static str {
+    if rows.iter().any(|(_, change)| change.regime.is_some()) { "measurement" } else { "case" }
 }
 
 /// `No count changed`, or `No deciding counter changed by more than the threshold; gld_requests changed in 3 of 3
-/// rows`.
+/// cases`.
 fn counts_unchanged(rows: &[Row<'_>]) -> String {
     let mut changed: Vec<(&str, usize)> = Vec::new();
     for counter in rows.iter().flat_map(|(_, change)| &change.counters) {
@@ -107,33 +172,92 @@ fn counts_unchanged(rows: &[Row<'_>]) -> String {
     }
     changed.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let more = changed.len().saturating_sub(MOST_NAMES);
-    let names: Vec<&str> = changed.iter().take(MOST_NAMES).map(|(name, _)| *name).collect();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let mut names: Vec<String> =
+        changed.iter().take(MOST_NAMES).map(|(name, _)| words::counter_name(name).to_owned()).collect();
+    names.extend((more > 0).then(|| plural(more as u64, "other counter")));
     let of = rows.iter().filter(|(_, change)| !change.counters.is_empty()).count();
     format!(
-        "No deciding counter changed by more than the threshold; {}{more} changed in {of} of {}",
+        "No deciding counter changed by more than the threshold; {} changed in {of} of {}",
         names.join(", "),
-        plural(rows.len() as u64, "row")
+        plural(rows.len() as u64, measured(rows))
     )
 }
 
-/// Sentence such as `No failures in 3 cases, as before; claims: 1 held.`
-fn results(compared: Compared<'_>, rows: &[Row<'_>]) -> String {
-    let cases = |side: usize, is_wrong: bool| -> usize {
-        let found = rows.iter().filter(|(_, change)| {
-            change.outcomes[side].as_ref().is_some_and(|outcome| !is_wrong || outcome.is_failure())
-        });
+/// Sentence such as `Source changed (sum.cu:3), but the compiled code of all 3 cases is identical.`
+fn same_code(report: &ReportComparison, several: bool) -> Option<String> {
+    let despite = |change: &Change| match change.code {
+        Some(Code::SameDespite { source, options }) => Some((source, options)),
+        _ => None,
+    };
+    let same: Vec<&Change> = report.changes.iter().filter(|change| despite(change).is_some()).collect();
+    let first = same.first()?;
+    let is = |which: fn((bool, bool)) -> bool| same.iter().filter_map(|change| despite(change)).any(which);
+    let what = match (is(|(source, _)| source), is(|(_, options)| options)) {
+        (true, false) => "source changed",
+        (false, _) => "compiler options changed",
+        (true, true) => "source and compiler options changed",
+    };
+    let place = sources::place(report, &first.case.key.variant).map(|place| format!(" ({place})")).unwrap_or_default();
+    let changed: Vec<&Change> = report.changes.iter().filter(|change| change.code == Some(Code::Changed)).collect();
+    let text = if changed.is_empty() {
+        let keys: HashSet<&CaseKey> = same.iter().map(|change| &change.case.key).collect();
+        let all: HashSet<&CaseKey> = report.changes.iter().map(|change| &change.case.key).collect();
+        let cases = match (keys.len(), all.len()) {
+            (1, 1) => "the case".to_owned(),
+            (count, of) if count == of => format!("all {of} cases"),
+            (count, of) => format!("{count} of {}", plural(of as u64, "case")),
+        };
+        format!("{what}{place}, but the compiled code of {cases} is identical.")
+    } else {
+        format!("the compiled code changed in {}, and is identical in {}.", variants(&changed), variants(&same))
+    };
+    Some(if several { format!("{}: {text}", words::code(&report.experiment)) } else { words::capitalised(&text) })
+}
+
+/// Names the variants of some changes: `` `two`, `four` ``.
+fn variants(changes: &[&Change]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for change in changes {
+        if !names.contains(&change.case.key.variant.as_str()) {
+            names.push(&change.case.key.variant);
+        }
+    }
+    let more = names.len().saturating_sub(MOST_NAMES);
+    let shown = names.into_iter().take(MOST_NAMES).map(words::code);
+    shown.chain((more > 0).then(|| plural(more as u64, "other variant"))).collect::<Vec<_>>().join(", ")
+}
+
+/// Sentence such as `3 cases: 3 same. All 3 results are correct, as before. Claims: 1 held.`
+fn results(comparison: &Comparison, rows: &[Row<'_>]) -> String {
+    let cases = |side: usize, is: &dyn Fn(&Change) -> bool| -> usize {
+        let found = rows.iter().filter(|(_, change)| change.outcomes[side].is_some() && is(change));
         found.map(|(report, change)| (std::ptr::from_ref(*report), &change.case.key)).collect::<HashSet<_>>().len()
     };
-    let (of, wrong, before) = (cases(1, false), cases(1, true), cases(0, true));
-    let of_all = plural(of as u64, "case");
-    let results = match (wrong, before) {
-        (0, 0) => format!("No failures in {of_all}, as before"),
-        (0, before) => format!("No failures in {of_all} (base: {before})"),
-        (wrong, before) => {
-            format!("{wrong} of {of_all} {} (base: {before})", if wrong == 1 { "fails" } else { "fail" })
-        }
+    let side = |side: usize| {
+        let fails = |change: &Change| change.outcomes[side].as_ref().is_some_and(|outcome| outcome.is_failure());
+        (cases(side, &|_| true), cases(side, &fails), cases(side, &|change: &Change| change.passed[side]))
     };
-    let claims = words::claim_counts(compared.comparison.claims().map(|claim| claim.kind));
-    if claims.is_empty() { format!("{results}.") } else { format!("{results}; claims: {claims}.") }
+    let (before, now) = (side(0), side(1));
+    let (of, wrong, passed) = now;
+    let is_as_before = before == now;
+    let results = match (wrong, of.saturating_sub(wrong + passed)) {
+        (0, 0) => match of {
+            1 => "The result is correct".to_owned(),
+            2 => "Both results are correct".to_owned(),
+            of => format!("All {of} results are correct"),
+        },
+        (0, unchecked) if passed == 0 => format!("No failure in {}, without a check", plural(unchecked as u64, "case")),
+        (0, unchecked) => format!("{passed} of {of} results are correct, {unchecked} unchecked"),
+        (wrong, _) => format!("{wrong} of {} {}", plural(of as u64, "case"), if wrong == 1 { "fails" } else { "fail" }),
+    };
+    let before = match before {
+        _ if is_as_before => ", as before".to_owned(),
+        (0, ..) => String::new(),
+        (of, 0, _) if of == now.0 => " (before: none)".to_owned(),
+        (of, 0, _) => format!(" (before: all {of})"),
+        (of, wrong, _) => format!(" (before: {wrong} of {of} failed)"),
+    };
+    let claims = words::claim_counts(comparison.claims().map(|claim| claim.kind));
+    let claims = if claims.is_empty() { String::new() } else { format!(" Claims: {claims}.") };
+    format!("{}. {results}{before}.{claims}", words::counts(comparison))
 }

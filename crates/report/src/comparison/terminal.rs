@@ -2,12 +2,14 @@
 
 use super::claims::{self, Claims};
 use super::rollup::Line;
+use super::sources::Source;
 use super::view::{Section, view};
 use super::{Compared, headline};
 use crate::Screen;
 use crate::prose::prose;
 use crate::table::Table;
 use crate::terminal::{draw, draw_at_least, is_narrow, paint};
+use runner_lang::format::visible;
 use runner_results::analyse::compare::Kind;
 
 /// Maximum number of rows to show; the page has the others.
@@ -43,6 +45,10 @@ pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     let mut lines = vec![paint(prose(&headline(compared), screen.width, INDENT), screen)];
     let sentences = view.changed.iter().chain(&view.facts);
     lines.extend(sentences.map(|sentence| prose(sentence, screen.width, INDENT)));
+    for Source { title, lines: changed } in &view.sources {
+        lines.push(prose(&format!("Source: {title}"), screen.width, INDENT));
+        lines.extend(changed.iter().map(|line| format!("{INDENT}{}", visible(line))));
+    }
     let claims = view.claims.iter().flat_map(claimed);
     lines.extend(claims.map(|sentence| paint(prose(&sentence, screen.width, INDENT), screen)));
     for section in view.sections.iter().filter(|section| LISTED.contains(&section.kind)) {
@@ -65,17 +71,16 @@ pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Claim counts, and every claim that needs attention.
+/// Every claim that needs attention.
 fn claimed(claims: &Claims) -> Vec<String> {
     let line = |line: &claims::Line| {
         let report = if line.report.is_empty() { String::new() } else { format!("{}: ", line.report) };
         let condition = if line.condition.is_empty() { String::new() } else { format!(" where {}", line.condition) };
-        let claims::Line { mark, state, claim, new, base, .. } = line;
-        format!("{mark} claim {state}: {report}{claim}{condition}: {new}; base: {base}")
+        let claims::Line { mark, state, claim, new, before, .. } = line;
+        format!("{mark} claim {state}: {report}{claim}{condition}: {new}{before}")
     };
     let more = (claims.left_out > 0).then(|| format!("{} more claims are in {ELSEWHERE}.", claims.left_out));
-    let counts = std::iter::once(format!("Claims: {}.", claims.counts));
-    counts.chain(claims.lines.iter().map(line)).chain(more).collect()
+    claims.lines.iter().map(line).chain(more).collect()
 }
 
 fn of_section(section: &Section, screen: Screen) -> Vec<String> {
@@ -85,7 +90,8 @@ fn of_section(section: &Section, screen: Screen) -> Vec<String> {
     }
     lines.extend(section.rollup.lines.iter().map(|Line { report, variant, text }| {
         let report = if report.is_empty() { String::new() } else { format!("{report}: ") };
-        prose(&format!(" {report}{variant}: {text}"), screen.width, "   ")
+        let text = if text.is_empty() { String::new() } else { format!(": {text}") };
+        prose(&format!(" {report}{variant}{text}"), screen.width, "   ")
     }));
     if section.rollup.left_out > 0 {
         lines.push(format!(" … and {} more variants", section.rollup.left_out));

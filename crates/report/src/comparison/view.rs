@@ -2,13 +2,15 @@
 //!
 //! The Markdown page, the HTML page and the terminal output are made from it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
 use super::claims::{Claims, claims};
 use super::rollup::{Rollup, Row, Totals, totals};
-use super::{Compared, headline, manifests, rollup, summary, words};
+use super::sources::{self, Source};
+use super::summary::{self, Summary};
+use super::{Compared, headline, manifests, rollup, words};
 use crate::number;
 use crate::stale;
 use crate::table::{Cell, Folding, Table, in_common, number as number_column, text};
@@ -16,10 +18,10 @@ use crate::units::TimeUnit;
 use crate::wording;
 use runner_lang::format::{plural, plural_of};
 use runner_results::analyse::compare::{
-    BETWEEN_GPUS, CauseKind, Change, ClockOffset, Code, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits,
+    BETWEEN_GPUS, CauseKind, Change, ClockOffset, DifferenceKind, Kind, LEAST_THRESHOLD, LEVEL, Limits,
     ReportComparison,
 };
-use runner_types::Estimate;
+use runner_types::{Estimate, ManifestComparison, ManifestPart};
 
 /// Kinds whose tables are never folded: they fail the gate, or need a closer look.
 const OPEN: [Kind; 6] =
@@ -35,6 +37,8 @@ pub struct View {
     pub changed: Vec<String>,
     /// What was compared, and the outcome.
     pub facts: Vec<String>,
+    /// Changed lines of the sources.
+    pub sources: Vec<Source>,
     /// Caveats of the comparison.
     pub warnings: Vec<String>,
     /// Claims of the new reports; `None` if they claim nothing.
@@ -71,29 +75,27 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
     let comparison = compared.comparison;
     let mut left = most;
     let totals = totals(compared);
+    let summary = Summary::new(compared, &totals);
     let several = comparison.reports.len() > 1;
     // With several reports, each one without changes gets a single line.
     let kinds = Kind::ALL.iter().copied().filter(|kind| !several || *kind != Kind::Same);
     let sections = kinds.filter_map(|kind| {
         let rows = rows(compared, kind);
-        let section = (!rows.is_empty()).then(|| section(compared, kind, &rows, left, &totals))?;
+        let section = (!rows.is_empty()).then(|| section(compared, kind, &rows, left, (&totals, &summary)))?;
         left -= section.table.rows.len();
         Some(section)
     });
     let sections = sections.collect();
     let [base_stale, new_stale] = &comparison.stale;
-    let of_base = stale::sentences(base_stale).into_iter().map(|sentence| format!("In the base: {sentence}"));
+    let of_base = stale::sentences(base_stale).into_iter().map(|sentence| format!("Before the change: {sentence}"));
+    let facts = informed(compared).into_iter().chain(stale::sentences(new_stale));
+    let facts = facts.chain(summary.sentences).chain(facts_of_reports(compared)).chain(of_base).collect();
     View {
         headline: headline(compared),
         changed: manifests::sentences(comparison),
-        facts: stale::sentences(new_stale)
-            .into_iter()
-            .chain(summary::summary(compared, &totals))
-            .chain(facts(compared))
-            .chain(of_base)
-            .chain(stale::unknown(new_stale))
-            .collect(),
-        warnings: warnings(compared),
+        facts,
+        sources: sources::sources(compared),
+        warnings: warnings(compared).into_iter().chain(stale::unknown(new_stale)).collect(),
         claims: claims(compared),
         sections,
         unaffected: if several { unaffected(compared) } else { Vec::new() },
@@ -116,31 +118,55 @@ pub fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     rows
 }
 
-/// Section for all cases of a kind, with at most `most` rows.
-fn section(compared: Compared<'_>, kind: Kind, all: &[Row<'_>], most: usize, totals: &Totals<'_>) -> Section {
-    let shown = &all[..all.len().min(most)];
-    let (mut table, left_out) = if kind == Kind::Incomparable {
+/// Section for all cases of a kind, with at most `most` rows. It does not repeat reasons that the summary gives.
+fn section(
+    compared: Compared<'_>,
+    kind: Kind,
+    all: &[Row<'_>],
+    most: usize,
+    (totals, summary): (&Totals<'_>, &Summary<'_>),
+) -> Section {
+    let variants = rollup::by_variant(all);
+    let is_single = variants.iter().all(|rows| rows.len() == 1);
+    let is_timed = all.iter().any(|(_, change)| change.time.is_some() || newcomer(change).is_some());
+    let is_told = |report: &ReportComparison, reason: &str| summary.tells(kind, report, reason);
+    let no_table = Table::new(Vec::new());
+    let is_named = all.iter().all(|(report, _)| summary::has_changes(compared.comparison, report));
+    let (rollup, mut table, left_out) = if kind == Kind::Incomparable && is_named {
+        // The manifest's changes say what differs.
+        (Rollup::default(), no_table, 0)
+    } else if kind == Kind::Incomparable {
         let mut table = by_reason(all);
         let left_out = table.rows.len().saturating_sub(most);
         table.rows.truncate(most);
-        (table, left_out)
+        (Rollup::default(), table, left_out)
+    } else if kind == Kind::Same || (is_single && !is_timed) {
+        // A row per case would repeat the line of its variant.
+        (rollup::rollup(compared, totals, all, is_told), no_table, 0)
     } else {
-        (table(compared, shown), all.len() - shown.len())
+        let rollup = if is_single { Rollup::default() } else { rollup::rollup(compared, totals, all, is_told) };
+        let shared: Vec<Vec<String>> =
+            variants.iter().filter(|_| !is_single).map(|rows| rollup::reasons(rows)).collect();
+        let is_shared = |report: &ReportComparison, reason: &String| {
+            is_told(report, reason) || shared.iter().flatten().any(|shared| shared == reason)
+        };
+        let shown = &all[..all.len().min(most)];
+        (rollup, table(compared, shown, is_shared), all.len() - shown.len())
     };
     let common = in_common(&table.fold());
+    let cases: HashSet<_> =
+        all.iter().map(|(report, change)| (std::ptr::from_ref(*report), &change.case.key)).collect();
+    let measured = if all.len() > cases.len() { format!(" ({} measurements)", all.len()) } else { String::new() };
+    let cases = plural(cases.len() as u64, "case");
     Section {
-        title: format!("{} {}: {}", words::mark(kind), words::heading(kind), all.len()),
+        title: format!("{} {}: {cases}{measured}", words::mark(kind), words::heading(kind)),
         explanation: match kind {
             Kind::Incomparable if is_paired(compared) => words::REFUSED,
             _ => words::explanation(kind),
         },
         is_open: OPEN.contains(&kind),
         common,
-        rollup: if matches!(kind, Kind::Incomparable | Kind::Same) {
-            Rollup::default()
-        } else {
-            rollup::rollup(compared, totals, all)
-        },
+        rollup,
         table,
         left_out,
         kind,
@@ -167,13 +193,13 @@ pub fn point(time: &Estimate, unit: TimeUnit) -> String {
     number::point(time, unit.nanoseconds())
 }
 
-fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
+fn table(compared: Compared<'_>, rows: &[Row<'_>], is_told: impl Fn(&ReportComparison, &String) -> bool) -> Table {
     let unit = unit_of(rows.iter().map(|(_, change)| *change));
     let title = |side: &str| format!("{side} ({})", unit.symbol());
     let mut columns = vec![
         text("case", Folding::Keep),
-        number_column(title("base"), Folding::WhenEmpty),
-        number_column(title("new"), Folding::WhenEmpty),
+        number_column(title("before"), Folding::WhenEmpty),
+        number_column(title("after"), Folding::WhenEmpty),
         number_column("change", Folding::WhenEmpty),
         text("regime", Folding::WhenCommon),
         text("why", Folding::WhenEmpty),
@@ -185,13 +211,15 @@ fn table(compared: Compared<'_>, rows: &[Row<'_>]) -> Table {
     let mut table = Table::new(columns);
     for (report, change) in rows {
         let time = change.time.as_ref();
+        let reasons = words::reasons(change, report).into_iter().filter(|reason| !is_told(report, reason));
+        let reasons: Vec<String> = reasons.collect();
         let mut cells = vec![
             Cell::code(wording::case_name(&change.case)),
             Cell::maybe(time.map(|time| point(&time.base, unit))),
             Cell::maybe(time.map(|time| time.new).or(newcomer(change)).map(|time| point(&time, unit))),
             Cell::maybe(time.map_or_else(|| words::count_change(change), |time| Some(words::time_change(time)))),
             Cell::maybe(change.regime.map(|regime| regime.name().to_owned())),
-            Cell::plain(words::why(change, report)),
+            Cell::plain(reasons.join("; ").replace('`', "")),
         ];
         if several {
             cells.insert(0, Cell::plain(format!("{}, {}", report.experiment, report.device)));
@@ -207,7 +235,7 @@ fn by_reason(rows: &[Row<'_>]) -> Table {
     let mut places: HashMap<(String, String), usize> = HashMap::new();
     for (report, change) in rows {
         let differences = report.differences.iter().chain(&change.differences);
-        let reason = differences.map(words::difference).collect::<Vec<_>>().join("; ");
+        let reason = differences.map(words::difference).collect::<Vec<_>>().join("; ").replace('`', "");
         let place = format!("{}, {}", report.experiment, report.device);
         let at = *places.entry((place.clone(), reason.clone())).or_insert_with(|| {
             found.push((place, reason, Vec::new()));
@@ -234,65 +262,57 @@ fn by_reason(rows: &[Row<'_>]) -> Table {
     table
 }
 
-fn facts(compared: Compared<'_>) -> Vec<String> {
+/// Says which difference keeps slowdowns from failing the gate, if the caller asked for that.
+fn informed(compared: Compared<'_>) -> Option<String> {
+    let reports = compared.comparison.reports.iter();
+    let informing = reports.filter(|report| report.changes.iter().any(|change| change.informs));
+    let found: BTreeSet<String> = informing
+        .flat_map(|report| {
+            report.differences.iter().chain(report.changes.iter().flat_map(|change| &change.differences))
+        })
+        .map(words::difference)
+        .collect();
+    let found: Vec<String> = found.into_iter().collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "{}: times are judged, but no slowdown fails the job (--inform).",
+            words::capitalised(&found.join(", "))
+        )
+    })
+}
+
+fn facts_of_reports(compared: Compared<'_>) -> Vec<String> {
     let comparison = compared.comparison;
-    let mut facts = vec![words::counts(comparison)];
+    let mut facts = Vec::new();
     for report in &comparison.reports {
-        let subject = if comparison.reports.len() > 1 {
-            format!("{}, {}: ", report.experiment, report.device)
-        } else {
-            String::new()
-        };
-        if comparison.reports.len() == 1
-            && let Some(geomean) = report.geomean
-        {
+        let subject = format!("{}, {}: ", report.experiment, report.device);
+        if let ([_], Some(geomean)) = (&comparison.reports[..], report.geomean) {
             facts.push(format!("Average time change: {}.", words::geomean(geomean)));
         }
         let causes = words::of_all_rows(report);
         // With a single report, the sentences before these already contain them.
         if !causes.is_empty() && comparison.reports.len() > 1 {
-            facts.push(format!("{subject}all rows: {}.", causes.join("; ")));
+            facts.push(format!("{subject}{} in all cases.", causes.join("; ")));
         }
-        let of_code = |code: Code| report.changes.iter().filter(|change| change.code == Some(code)).count();
-        let (same, other) = (of_code(Code::SameOfOtherSource), of_code(Code::Changed));
-        if same > 0 {
-            let rows = plural((same + other) as u64, "row");
-            let what = if subject.is_empty() { "Compiled code" } else { "compiled code" };
-            let how = if other == 0 {
-                format!("identical in {rows}")
-            } else {
-                format!("changed in {other} of {rows} ({})", changed_variants(report))
-            };
-            facts.push(format!("{subject}{what} {how} whose source or options changed."));
-        }
+        let named = |variant: &str| {
+            let manifests = comparison.manifests.iter().filter(|manifest| manifest.experiment == report.experiment);
+            let mut changes = manifests.flat_map(ManifestComparison::changes);
+            changes.any(|change| change.part == ManifestPart::Variant && change.new.as_deref() == Some(variant))
+        };
         let renamed: BTreeSet<(&str, String)> = report
             .changes
             .iter()
             .flat_map(|change| change.causes.iter().map(move |cause| (change.case.key.variant.as_str(), cause)))
-            .filter(|(_, cause)| cause.what == CauseKind::Variant)
+            .filter(|(variant, cause)| cause.what == CauseKind::Variant && !named(variant))
             .map(|(variant, cause)| (variant, words::cause(cause)))
             .collect();
-        let renamed: Vec<String> = renamed.into_iter().map(|(variant, from)| format!("{variant} is {from}")).collect();
+        let renamed: Vec<String> =
+            renamed.into_iter().map(|(variant, from)| format!("{} is {from}", words::code(variant))).collect();
         if !renamed.is_empty() {
-            facts.push(format!("{subject}{}: source, options and launches are the same.", renamed.join(", ")));
+            facts.push(format!("{}: source, options and launches are the same.", renamed.join(", ")));
         }
     }
     facts
-}
-
-/// Variants whose compiled code changed: `vector, sum and 2 more`.
-fn changed_variants(report: &ReportComparison) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for change in report.changes.iter().filter(|change| change.code == Some(Code::Changed)) {
-        let name = change.case.key.variant.as_str();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let more = names.len().saturating_sub(MOST_PLACES);
-    names.truncate(MOST_PLACES);
-    let shown = names.join(", ");
-    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
 fn warnings(compared: Compared<'_>) -> Vec<String> {
@@ -308,7 +328,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     };
     for report in &compared.comparison.reports {
         let subject = format!("{}, {}", report.experiment, report.device);
-        let sides = [("The base report is", &report.limits[0]), ("The new report is", &report.limits[1])];
+        let sides = [("The report before is", &report.limits[0]), ("The report after is", &report.limits[1])];
         let [base, new] = &report.limits;
         // State it once if it applies to both sides.
         let sides = if (base.is_incomplete, &base.narrowed) == (new.is_incomplete, &new.narrowed) {
@@ -334,9 +354,9 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     let sides = |lacks: fn(&Limits) -> bool| {
         let lacking = |side: usize| compared.comparison.reports.iter().any(|report| lacks(&report.limits[side]));
         match (lacking(0), lacking(1)) {
-            (true, true) => Some("base and new"),
-            (true, false) => Some("the base"),
-            (false, true) => Some("the new report"),
+            (true, true) => Some("both reports"),
+            (true, false) => Some("the report before"),
+            (false, true) => Some("the report after"),
             (false, false) => None,
         }
     };
@@ -356,14 +376,18 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         |report: &ReportComparison| report.may_be_two_gpus && report.changes.iter().any(|c| c.time.is_some());
     if compared.comparison.reports.iter().any(is_between) {
         warnings.push(format!(
-            "The reports may come from two GPUs of this model, so time changes below {} % are not reported, regardless \
-             of --threshold (--allow gpu overrides this).",
+            "The reports may come from two GPUs of this model, so only time changes above {} % count (--allow gpu also \
+             counts smaller ones).",
             100.0 * BETWEEN_GPUS
         ));
     }
     warnings.extend(clock_offsets(compared));
     warnings.extend(paces(compared));
-    let drivers = compared.comparison.reports.iter().flat_map(|report| &report.differences);
+    // Refused times are shown, but not judged.
+    let refused = |report: &&ReportComparison| {
+        report.changes.iter().any(|change| change.kind == Kind::Incomparable && change.time.is_some())
+    };
+    let drivers = compared.comparison.reports.iter().filter(refused).flat_map(|report| &report.differences);
     let drivers: BTreeSet<String> =
         drivers.filter(|found| found.what == DifferenceKind::Driver).map(words::difference).collect();
     if !drivers.is_empty() {
@@ -446,16 +470,18 @@ fn method(compared: Compared<'_>) -> Vec<String> {
     if tests == 0 {
         return Vec::new();
     }
-    let (threshold, calls) = (LEAST_THRESHOLD * 100.0, LEVEL * 100.0);
+    let may_be_two_gpus = compared.comparison.reports.iter().any(|report| report.may_be_two_gpus);
+    let threshold = 100.0 * if may_be_two_gpus { BETWEEN_GPUS } else { LEAST_THRESHOLD };
+    let calls = LEVEL * 100.0;
     let change = if is_paired(compared) {
-        "Change is the new time relative to the base, computed within the rounds of one run; ± is the larger \
+        "Change is the time after relative to the time before, computed within the rounds of one run; ± is the larger \
          half-width of its interval."
     } else {
-        "Change is the new time relative to the base; ± is the larger half-width of its interval, which covers \
+        "Change is the time after relative to the time before; ± is the larger half-width of its interval, which covers \
          variation between processes on such a device."
     };
     vec![
-        "The average is the geometric mean over the rows timed with the device's clock.".to_owned(),
+        "The average is the geometric mean over all measurements by the device's clock.".to_owned(),
         change.to_owned(),
         format!(
             "{} tested together: if none of them had changed, {calls:.0} of 100 such comparisons would still report a \
@@ -463,9 +489,9 @@ fn method(compared: Compared<'_>) -> Vec<String> {
             plural_of(tests as u64, "time was", "times were"),
         ),
         format!(
-            "The smallest change that matters is {threshold} %, or the row's noise if that is larger, unless \
-             --threshold sets it. A time counts as the same if it changed by less and a change of twice that size is \
-             ruled out."
+            "The smallest change that matters is {threshold} %, or the noise of the measurement if that is larger, \
+             unless --threshold sets it. A time counts as the same if it changed by less and a change of twice that size \
+             is ruled out."
         ),
     ]
 }

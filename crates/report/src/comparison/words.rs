@@ -2,15 +2,20 @@
 //!
 //! All outputs for people use these, so that terminal, Markdown and HTML agree.
 
-use super::{lines, machine_code};
-use crate::number;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::{lines, machine_code, sources};
+use crate::number::{self, grouped};
 use crate::wording;
 use runner_lang::format::{at_place, count, magnitude, plural, rough};
 use runner_results::analyse::compare::{
     CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Geomean,
     Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
 };
-use runner_types::{Acceptance, CounterInfo, CounterTheme, CounterUnit, Outcome};
+use runner_types::{Acceptance, Allowed, CaseKey, CounterInfo, CounterTheme, CounterUnit, Mismatch, Outcome};
+
+/// Counter of all executed machine instructions.
+pub const INSTRUCTIONS: &str = "inst_executed";
 
 /// Maximum number of changed counters to list per theme; further ones are counted.
 const MOST_OF_THEME: usize = 3;
@@ -25,7 +30,7 @@ pub const fn heading(kind: Kind) -> &'static str {
         Kind::NewlyWrong => "Newly wrong",
         Kind::Slower => "Slower",
         Kind::MoreWork => "More work",
-        Kind::Incomparable => "Incomparable",
+        Kind::Incomparable => "Not comparable",
         Kind::NewlyUnstable => "Newly unstable",
         Kind::Faster => "Faster",
         Kind::LessWork => "Less work",
@@ -46,8 +51,8 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::NewlyWrong => "These cases fail, and did not before.",
         Kind::Slower => "Slower by more than the threshold.",
         Kind::MoreWork => {
-            "A deciding counter rose by more than the threshold, and none fell. Deciding counters: machine \
-             instructions, sectors, bank conflicts, atomics and barriers."
+            "More instructions, sectors, bank conflicts, atomics or barriers by more than the threshold, and less of none \
+             of these."
         }
         Kind::Incomparable => {
             "What was measured differs, or a record has no valid interval. With --allow, cases that differ are \
@@ -56,15 +61,15 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::NewlyUnstable => "These cases no longer reach the requested precision.",
         Kind::Faster => "Faster by more than the threshold.",
         Kind::LessWork => {
-            "A deciding counter fell by more than the threshold, and none rose. Deciding counters: machine \
-             instructions, sectors, bank conflicts, atomics and barriers."
+            "Fewer instructions, sectors, bank conflicts, atomics or barriers by more than the threshold, and more of none \
+             of these."
         }
         Kind::Fixed => "These cases failed before.",
-        Kind::Gone => "These cases are not in the new report, or were not measured there.",
-        Kind::New => "These cases are not in the base, or were not measured there.",
+        Kind::Gone => "These cases were measured before, and no longer are.",
+        Kind::New => "These cases were not measured before.",
         Kind::Mixed => {
-            "A deciding counter rose by more than the threshold, and another fell. Deciding counters: machine \
-             instructions, sectors, bank conflicts, atomics and barriers."
+            "Of instructions, sectors, bank conflicts, atomics and barriers, some rose by more than the threshold and \
+             others fell."
         }
         Kind::Undecided => "Machine-code counts decide, and some are unknown on one side. PTX counts are not used.",
         Kind::Ambiguous => "Too noisy to tell whether the change exceeds the threshold.",
@@ -74,8 +79,8 @@ pub const fn explanation(kind: Kind) -> &'static str {
 }
 
 /// Why cases of one run cannot be compared.
-pub const REFUSED: &str =
-    "Buffers or checks differ from the base. Only cases with the same buffers and checks can run side by side.";
+pub const REFUSED: &str = "Their buffers or checks changed, so before and after cannot run side by side. If the change is meant, merge in spite \
+     of this failure: the next comparison starts from the new ones.";
 
 /// Mark whose shape differs by kind, for readers who cannot distinguish colours.
 pub const fn mark(kind: Kind) -> &'static str {
@@ -134,21 +139,60 @@ pub const fn claim_mark(kind: ClaimKind) -> &'static str {
     }
 }
 
-/// Counts the cases of a kind in words, such as `12 slower`; `None` if there are none.
-pub fn tally(kind: Kind, count: usize) -> Option<String> {
-    let with = if matches!(kind, Kind::MoreWork | Kind::LessWork) { "with " } else { "" };
-    (count > 0).then(|| format!("{count} {with}{}", heading(kind).to_lowercase()))
+/// What cases of a kind are or do, after their number: `newly wrong`, `do more work`.
+pub fn state(kind: Kind, count: usize) -> String {
+    let does = if count == 1 { "does" } else { "do" };
+    match kind {
+        Kind::MoreWork => format!("{does} more work"),
+        Kind::LessWork => format!("{does} less work"),
+        Kind::Mixed => format!("{does} more of some work and less of other"),
+        other => heading(other).to_lowercase(),
+    }
 }
 
-/// Counts the cases in words: `420 cases compared: 3 slower, 400 same, 17 ambiguous.`
-pub fn counts(comparison: &Comparison) -> String {
-    let counts = comparison.counts();
-    let total: usize = counts.values().sum();
-    let named: Vec<String> = Kind::ALL.iter().filter_map(|kind| tally(*kind, *counts.get(kind)?)).collect();
-    if named.is_empty() {
-        return "No case was measured in both.".to_owned();
+/// Counts the cases of a kind in words, such as `12 slower`; `None` if there are none.
+pub fn tally(kind: Kind, count: usize) -> Option<String> {
+    (count > 0).then(|| format!("{count} {}", state(kind, count)))
+}
+
+/// The same with their noun: `12 cases slower`.
+pub fn cases(kind: Kind, count: usize) -> Option<String> {
+    (count > 0).then(|| format!("{} {}", plural(count as u64, "case"), state(kind, count)))
+}
+
+/// Kind of each case: its most important one, if it was measured in several regimes.
+pub fn kinds_of_cases<'a>(changes: impl Iterator<Item = (&'a ReportComparison, &'a Change)>) -> BTreeMap<Kind, usize> {
+    let mut kinds: HashMap<(*const ReportComparison, &CaseKey), Kind> = HashMap::new();
+    for (report, change) in changes {
+        let kind = kinds.entry((std::ptr::from_ref(report), &change.case.key)).or_insert(change.kind);
+        *kind = (*kind).min(change.kind);
     }
-    format!("{}: {}.", plural(total as u64, "case"), named.join(", "))
+    let mut counts = BTreeMap::new();
+    kinds.into_values().for_each(|kind| *counts.entry(kind).or_default() += 1);
+    counts
+}
+
+/// All changes with their reports.
+pub fn rows(comparison: &Comparison) -> impl Iterator<Item = (&ReportComparison, &Change)> {
+    comparison.reports.iter().flat_map(|report| report.changes.iter().map(move |change| (report, change)))
+}
+
+/// Counts the cases in words: `420 cases: 3 slower, 400 same, 17 ambiguous`.
+pub fn counts(comparison: &Comparison) -> String {
+    let counts = kinds_of_cases(rows(comparison));
+    let (total, measurements) = (counts.values().sum::<usize>(), comparison.changes().count());
+    let named: Vec<String> = counts.iter().filter_map(|(kind, count)| tally(*kind, *count)).collect();
+    if named.is_empty() {
+        return "No case was measured on both sides".to_owned();
+    }
+    let regimes: BTreeSet<&str> = comparison.changes().filter_map(|change| Some(change.regime?.name())).collect();
+    let measured = if measurements > total {
+        let regimes: Vec<&str> = regimes.into_iter().collect();
+        format!(" ({measurements} measurements: {})", regimes.join(", "))
+    } else {
+        String::new()
+    };
+    format!("{}{measured}: {}", plural(total as u64, "case"), named.join(", "))
 }
 
 /// Formats a time ratio with its interval, such as `+3.1 % ± 0.4`.
@@ -180,16 +224,16 @@ fn signed(percent: &str, value: f64) -> String {
 /// Formats a ratio without an interval, such as `+0.28 %`. Further decimals would be noise.
 pub fn plain_change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
-    signed(&at_place(percent.abs(), (magnitude(percent.abs()) - 2).max(-2)), percent)
+    signed(&grouped(&at_place(percent.abs(), (magnitude(percent.abs()) - 2).max(-2))), percent)
 }
 
-/// Formats a mean ratio, such as `+1.3 % (geometric mean, 420 rows)`.
+/// Formats a mean ratio, such as `+1.3 % (geometric mean of 420 measurements)`.
 pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
     let percent = (ratio - 1.0) * 100.0;
     // Further decimals would be noise.
     let percent = (percent * 100.0).round() / 100.0;
     let change = signed(&rough(percent.abs()), percent);
-    format!("{change} (geometric mean, {})", plural(rows as u64, "row"))
+    format!("{change} (geometric mean of {})", plural(rows as u64, "measurement"))
 }
 
 /// Known reasons why a case changed: differences and causes, joined by `; `.
@@ -199,26 +243,66 @@ pub fn why(change: &Change, report: &ReportComparison) -> String {
 
 /// The parts of [`why`].
 pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
+    let is_wrong = fails(change.kind);
     let mut parts: Vec<String> =
         change.outcomes[1].as_ref().and_then(|outcome| failure(change.kind, outcome)).into_iter().collect();
     parts.extend(change.differences.iter().map(difference));
-    parts.extend(change.causes.iter().map(cause));
+    // Resources of a kernel do not make a result wrong.
+    let causes = change.causes.iter().filter(|cause| !is_wrong || !is_of_resources(cause.what));
+    parts.extend(causes.map(|cause| cause_in(cause, change, report)));
     parts.extend(change.undecided.iter().map(undecided));
     if !change.counters.is_empty() {
         parts.push(counters(change));
     }
-    parts.extend(lines::texts(change));
-    parts.extend(machine_code::texts(change));
+    if report.sources.is_none() {
+        parts.extend(lines::texts(change));
+    }
+    if !is_wrong {
+        parts.extend(machine_code::text(change));
+    }
     let is_of_machine = |cause: &Differs<CauseKind>| matches!(cause.what, CauseKind::Variant | CauseKind::SmClock);
-    let is_same_code = matches!(change.code, Some(Code::Same | Code::SameOfOtherSource));
+    let is_same_code = matches!(change.code, Some(Code::Same | Code::SameDespite { .. }));
     if has_changed(change.kind) && is_same_code && change.causes.iter().all(is_of_machine) {
         parts.push("compiled code identical: look at the machine".to_owned());
-    } else if parts.is_empty() && is_unexplained(change, report) {
-        parts.push("no cause found: same source and options".to_owned());
+    } else if has_changed(change.kind) && is_of_same_source(change, report) {
+        let is_unexplained = parts.is_empty() && report.causes.is_empty() && report.differences.is_empty();
+        let lead = if is_unexplained { "no cause found: " } else { "" };
+        parts.push(format!("{lead}same source and options"));
     }
     parts.extend(change.accepted.as_ref().map(accepted));
-    parts.extend(change.newcomer.as_ref().filter(|_| change.kind == Kind::New).and_then(newcomer));
+    parts.extend(change.newcomer.as_ref().filter(|_| change.kind == Kind::New).and_then(|new| newcomer(new, report)));
     parts
+}
+
+/// A cause of a case; names the changed lines if the sources are known.
+pub fn cause_in(found: &Differs<CauseKind>, change: &Change, report: &ReportComparison) -> String {
+    let place = || sources::place(report, &change.case.key.variant);
+    match found.what {
+        CauseKind::Source => place().map_or_else(|| cause(found), |place| format!("source changed: {place}")),
+        CauseKind::Fingerprint if report.sources.is_some() => {
+            place().map_or_else(|| "options or launch changed".to_owned(), |place| format!("source changed: {place}"))
+        }
+        _ => cause(found),
+    }
+}
+
+/// The text with its first letter in upper case.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+const fn is_of_resources(what: CauseKind) -> bool {
+    matches!(
+        what,
+        CauseKind::SharedStatic
+            | CauseKind::Registers
+            | CauseKind::Local
+            | CauseKind::SpillStores
+            | CauseKind::SpillLoads
+            | CauseKind::Occupancy
+            | CauseKind::SmClock
+    )
 }
 
 /// `undecided: machine code of "k" not fully attributed (3 instructions of 90)`.
@@ -242,17 +326,30 @@ fn accepted(Acceptance { reason, commit, by, .. }: &Acceptance) -> String {
     format!("accepted up to {} ({commit}: {reason})", signed(&rough(100.0 * by), *by))
 }
 
-/// Place and speedup, such as `2nd of 12, 1.31 times as fast as the baseline`, or its counts next to the baseline's.
-fn newcomer(new: &Newcomer) -> Option<String> {
+/// Place and speedup, such as `2nd of 12, 1.31 times as fast as `tree``, or its counts next to the baseline's.
+fn newcomer(new: &Newcomer, report: &ReportComparison) -> Option<String> {
+    let baseline = report.baseline.as_deref().map(code).unwrap_or_default();
     let mut parts: Vec<String> = new.place.map(place).into_iter().collect();
-    parts.extend(new.speedup.map(|speedup| format!("{} times as fast as the baseline", rough(speedup))));
+    parts.extend(new.speedup.map(|speedup| format!("{} times as fast as {baseline}", rough(speedup))));
     if new.time.is_none() {
-        parts.extend(new.counts.iter().take(MOST_OF_THEME).map(|(name, value, ratio)| {
-            let beside = ratio.map(|ratio| format!(" ({} times the baseline's)", rough(ratio)));
-            format!("{name} {}{}", count(*value), beside.unwrap_or_default())
+        let mut counts: Vec<_> = new.counts.iter().collect();
+        counts.sort_by_key(|(name, ..)| name != INSTRUCTIONS);
+        parts.extend(counts.into_iter().take(MOST_OF_THEME).map(|(name, value, ratio)| {
+            let beside = ratio.map(|ratio| format!(" ({} times {baseline})", rough(ratio)));
+            format!("{} {}{}", counter_name(name), number_of(*value), beside.unwrap_or_default())
         }));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Wraps text in backticks, unless it contains one.
+pub fn code(text: &str) -> String {
+    if text.contains('`') || text.is_empty() { text.to_owned() } else { format!("`{text}`") }
+}
+
+/// Name of a counter for readers.
+pub fn counter_name(name: &str) -> &str {
+    if name == INSTRUCTIONS { "instructions" } else { name }
 }
 
 /// Rank by time in a group, such as `2nd of 12`.
@@ -281,12 +378,12 @@ const fn has_changed(kind: Kind) -> bool {
     matches!(kind, Kind::Slower | Kind::Faster | Kind::NewlyUnstable)
 }
 
-/// Whether a change needs an explanation although the recorded code is the same.
-fn is_unexplained(change: &Change, report: &ReportComparison) -> bool {
-    has_changed(change.kind)
-        && report.limits.iter().all(|limits| limits.without_hashes == 0)
-        && report.causes.is_empty()
-        && report.differences.is_empty()
+/// Whether source and options are known to be the same on both sides.
+fn is_of_same_source(change: &Change, report: &ReportComparison) -> bool {
+    let is_of_source = |cause: &Differs<CauseKind>| {
+        matches!(cause.what, CauseKind::Source | CauseKind::Options | CauseKind::Code | CauseKind::Fingerprint)
+    };
+    report.limits.iter().all(|limits| limits.without_hashes == 0) && !change.causes.iter().any(is_of_source)
 }
 
 /// Differences between the reports as a whole.
@@ -296,8 +393,67 @@ pub fn of_all_rows(report: &ReportComparison) -> Vec<String> {
 
 fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
     let is_told = matches!(kind, Kind::NewlyWrong | Kind::StillWrong | Kind::Gone);
-    let reason = wording::reason(outcome).map(|reason| format!(": {reason}")).unwrap_or_default();
-    is_told.then(|| format!("{}{reason}", wording::name(outcome)))
+    let reason = match outcome {
+        Outcome::Wrong { mismatch } => Some(wrong(mismatch)),
+        other => wording::reason(other).map(|reason| trap(&reason)),
+    };
+    let said = match (outcome, reason) {
+        // The heading says that the result is wrong.
+        (Outcome::Wrong { .. }, Some(reason)) => reason,
+        (outcome, Some(reason)) => format!("{}: {reason}", wording::name(outcome)),
+        (outcome, None) => wording::name(outcome),
+    };
+    is_told.then_some(said)
+}
+
+/// `sum(sums): element 0 is 2,031.8251, expected 2,047.1163, off by 15.3 (0.747 %); 0.001 % is allowed`.
+fn wrong(Mismatch { what, index, expected, got, error, wrong, of, allowed }: &Mismatch) -> String {
+    let magnitude = expected.parse::<f64>().ok().map(f64::abs).filter(|expected| *expected > 0.0);
+    let share = |error: f64| magnitude.map(|expected| format!(" ({} %)", significant(100.0 * error / expected, 3)));
+    let off = error.map(|error| format!(", off by {}{}", significant(error, 3), share(error).unwrap_or_default()));
+    let allowed = error.and(allowed.as_deref()).and_then(allowed_text).unwrap_or_default();
+    let count = if *of > 1 { format!("; {wrong} of {} are wrong", plural(*of, "element")) } else { String::new() };
+    let [got, expected] = [got, expected].map(|text| value(text));
+    format!("{what}: element {index} is {got}, expected {expected}{}{allowed}{count}", off.unwrap_or_default())
+}
+
+fn allowed_text(&Allowed { rel, abs, ulp }: &Allowed) -> Option<String> {
+    let mut parts = Vec::new();
+    parts.extend((rel > 0.0).then(|| format!("{} %", significant(100.0 * rel, 3))));
+    parts.extend((abs > 0.0).then(|| significant(abs, 3)));
+    parts.extend((ulp > 0 && parts.is_empty()).then(|| format!("{ulp} ulp")));
+    (!parts.is_empty()).then(|| format!("; {} is allowed", parts.join(" or ")))
+}
+
+/// A result of a check, with no more digits than are needed to compare it.
+fn value(text: &str) -> String {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && text.contains('.') => significant(value, 8),
+        _ => text.to_owned(),
+    }
+}
+
+/// Formats a number with at most this many significant digits.
+pub fn significant(value: f64, digits: i32) -> String {
+    if value != 0.0 && !(1e-6..1e15).contains(&value.abs()) {
+        return format!("{value:.*e}", digits.unsigned_abs() as usize - 1);
+    }
+    let text = at_place(value, (magnitude(value) + 1 - digits).min(0));
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    grouped(text)
+}
+
+/// Place of a fault first, and without advice on how to hide it.
+fn trap(reason: &str) -> String {
+    let reason = reason.split("; to silence it: ").next().unwrap_or(reason);
+    let (fault, advice) = reason.split_once("; ").map_or((reason, None), |(fault, advice)| (fault, Some(advice)));
+    match fault.rsplit_once(" in kernel `") {
+        Some((what, place)) => {
+            let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+            format!("kernel `{place}: {what}{advice}")
+        }
+        None => reason.to_owned(),
+    }
 }
 
 /// The deciding counter that changed most in the direction of the verdict.
@@ -310,7 +466,17 @@ pub fn leading_count(change: &Change) -> Option<&CounterChange> {
     most.or_else(|| costs().next()).or_else(|| change.counters.first())
 }
 
-/// The leading counter's change, e.g. `gld_sectors +3.1 %`. In a mixed case, the largest fall and the largest rise.
+/// Counters that stand for a change: machine instructions, which are the whole work, and the one that changed most.
+pub fn leading_counts(change: &Change) -> Vec<&CounterChange> {
+    let decides =
+        |counter: &&CounterChange| counter.name == INSTRUCTIONS && counter.decides && !disagrees(change.kind, counter);
+    let instructions = change.counters.iter().find(decides);
+    let most = leading_count(change).filter(|most| most.name != INSTRUCTIONS || instructions.is_none());
+    instructions.into_iter().chain(most).collect()
+}
+
+/// The leading counters' changes, e.g. `instructions +6.8 %, barriers +87.5 %`. In a mixed case, the largest fall and the
+/// largest rise.
 pub fn count_change(change: &Change) -> Option<String> {
     if change.kind == Kind::Undecided {
         return None;
@@ -323,8 +489,12 @@ pub fn count_change(change: &Change) -> Option<String> {
         };
         return Some([most(false), most(true)].into_iter().flatten().collect::<Vec<_>>().join(", "));
     }
-    let leading = leading_count(change)?;
-    Some(relative(leading).map_or_else(|| counter_change(leading), |percent| format!("{} {percent}", leading.name)))
+    let one = |counter: &CounterChange| {
+        let percent = relative(counter).map(|percent| format!("{} {percent}", counter_name(&counter.name)));
+        percent.unwrap_or_else(|| counter_change(counter))
+    };
+    let all: Vec<String> = leading_counts(change).into_iter().map(one).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 /// A change by a large factor, e.g. `gst_sectors ÷ 8`; otherwise a percentage or what [`counter_change`] says.
@@ -332,9 +502,10 @@ fn factor(counter: &CounterChange) -> String {
     let ratio = counter.new / counter.base;
     match ratio {
         _ if !(counter.base > 0.0 && counter.new > 0.0) => counter_change(counter),
-        ratio if ratio >= 2.0 => format!("{} × {}", counter.name, rough(ratio)),
-        ratio if ratio <= 0.5 => format!("{} ÷ {}", counter.name, rough(1.0 / ratio)),
-        _ => relative(counter).map_or_else(|| counter_change(counter), |percent| format!("{} {percent}", counter.name)),
+        ratio if ratio >= 2.0 => format!("{} × {}", counter_name(&counter.name), rough(ratio)),
+        ratio if ratio <= 0.5 => format!("{} ÷ {}", counter_name(&counter.name), rough(1.0 / ratio)),
+        _ => relative(counter)
+            .map_or_else(|| counter_change(counter), |percent| format!("{} {percent}", counter_name(&counter.name))),
     }
 }
 
@@ -368,12 +539,15 @@ fn counters(change: &Change) -> String {
         shown.extend(agreeing.iter().take(MOST_OF_THEME));
     }
     let placed = |counter: &&CounterChange| {
-        let place = lines::place(change, counter).map(|place| format!(" ({place})"));
-        counter_change(counter) + &place.unwrap_or_default()
+        let parts: Vec<String> = relative(counter).into_iter().chain(lines::place(change, counter)).collect();
+        let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+        counter_change(counter) + &parts
     };
+    // The whole work comes before its parts.
+    shown.sort_by_key(|counter| counter.name != INSTRUCTIONS);
     let named: Vec<String> = shown.iter().map(placed).collect();
     let more = agreeing.len() - shown.len();
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let rest = if more > 0 { format!(" and {}", plural(more as u64, "other counter")) } else { String::new() };
     let by = match change.counted_by {
         Some(CountedBy::Hardware) => "hardware counters: ",
         Some(CountedBy::Sample) => "estimated from the same blocks: ",
@@ -389,19 +563,24 @@ pub fn size(counter: &CounterChange) -> f64 {
     (counter.new / counter.base).ln().abs()
 }
 
+/// Formats a count with grouped digits.
+pub fn number_of(value: f64) -> String {
+    grouped(&count(value))
+}
+
 fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> String {
     let shown = |value: f64| match CounterInfo::named(name).map(|info| info.unit) {
-        Some(CounterUnit::Percent) => format!("{} %", count(value)),
-        Some(CounterUnit::BytesPerSecond) => format!("{} GB/s", rough(value / 1e9)),
-        _ => count(value),
+        Some(CounterUnit::Percent) => format!("{} %", number_of(value)),
+        Some(CounterUnit::BytesPerSecond) => format!("{} GB/s", grouped(&rough(value / 1e9))),
+        _ => number_of(value),
     };
-    format!("{name} {} → {}", shown(*base), shown(*new))
+    format!("{} {} → {}", counter_name(name), shown(*base), shown(*new))
 }
 
 /// Formats the relative change of a counter, such as `+3.1 %`; `None` if it was zero.
 fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
     let percent = (new / base - 1.0) * 100.0;
-    (*base > 0.0 && percent.is_finite()).then(|| signed(&rough(percent.abs()), percent))
+    (*base > 0.0 && percent.is_finite()).then(|| signed(&grouped(&rough(percent.abs())), percent))
 }
 
 /// Formats a difference, such as `driver 580.159.04 → 580.200.01`.
@@ -482,7 +661,7 @@ pub const fn cause_name(what: CauseKind) -> &'static str {
 fn fact(fact: &Fact) -> String {
     match fact {
         Fact::Absent => "none".to_owned(),
-        Fact::Number(number) => count(*number),
+        Fact::Number(number) => number_of(*number),
         Fact::Text(text) | Fact::Hash(text) => text.clone(),
         Fact::Extent(dim) => dim.to_string(),
     }
@@ -513,7 +692,7 @@ mod tests {
         let shown = |name: &str, base: f64, new: f64| {
             counter_change(&CounterChange { name: name.to_owned(), base, new, is_cost: false, decides: false })
         };
-        assert_eq!(shown("dram_read_throughput", 2.5e12, 1.25e12), "dram_read_throughput 2500 GB/s → 1250 GB/s");
+        assert_eq!(shown("dram_read_throughput", 2.5e12, 1.25e12), "dram_read_throughput 2,500 GB/s → 1,250 GB/s");
         assert_eq!(shown("gld_efficiency", 50.0, 25.0), "gld_efficiency 50 % → 25 %");
         assert_eq!(shown("gld_sectors", 512.0, 513.0), "gld_sectors 512 → 513");
     }
@@ -521,6 +700,6 @@ mod tests {
     #[test]
     fn a_change_without_an_interval_has_no_more_digits_than_hundredths() {
         let shown = [0.999_947, 1.000_9, 1.003_26, 1.0152, 35.7, 1.0].map(plain_change);
-        assert_eq!(shown, ["−0.01 %", "+0.09 %", "+0.33 %", "+1.52 %", "+3470 %", "0.00 %"]);
+        assert_eq!(shown, ["−0.01 %", "+0.09 %", "+0.33 %", "+1.52 %", "+3,470 %", "0.00 %"]);
     }
 }

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use runner_report::Screen;
 use runner_report::comparison::{self, Compared, MOST_CHARACTERS};
-use runner_results::analyse::compare::{Comparison, Options, Pair, compare};
+use runner_results::analyse::compare::{Alone, Comparison, Options, Pair, compare};
 use runner_types::{CaseRecord, Claim, Mismatch, Outcome, Records, Regime};
 
 use fixture::snapshot;
 
 /// The five formats, each with the name of its golden file.
 fn forms(base: &Records, new: &Records) -> [(&'static str, String); 5] {
-    let alone = [vec!["main:reports/copy/h100".to_owned()], Vec::new()];
+    let alone = [vec![Alone::new("main:reports/copy/h100", base)], Vec::new()];
     let found = Comparison { alone, ..compare(&[Pair { base, new }], &Options::default()) };
     let names = ["main:reports".to_owned(), "reports".to_owned()];
     let places = [names.clone().map(|name| format!("{name}/regimes/h100"))];

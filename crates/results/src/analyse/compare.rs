@@ -5,6 +5,7 @@
 //! comparisons. `docs/explanation/comparing.md` explains the statistics.
 
 mod accepted;
+mod alignment;
 mod causes;
 mod claims;
 mod clock_offset;
@@ -18,12 +19,13 @@ mod matching;
 mod newcomers;
 mod operations;
 mod pace;
+mod sources;
 #[cfg(test)]
 pub(super) mod tests;
 mod time;
 mod together;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -34,8 +36,8 @@ use super::stale::Staleness;
 use evidence::Evidence;
 use matching::Matched;
 use runner_types::{
-    Acceptance, BackendKind, Case, CaseRecord, Dim3, ManifestChange, ManifestComparison, ManifestState, Outcome,
-    Records, Regime, RunHeader, Unit,
+    Acceptance, BackendKind, Case, CaseKey, CaseRecord, Dim3, ManifestChange, ManifestComparison, ManifestState,
+    Outcome, Records, Regime, ResultError, RunHeader, Unit, Verdict,
 };
 
 pub use causes::{CauseKind, Code};
@@ -49,6 +51,7 @@ pub use lines::LineChange;
 pub use newcomers::Newcomer;
 pub use operations::OperationChange;
 pub use pace::Pace;
+pub use sources::{SourceChange, SourceFile, SourceLine, SourceState, Sources, compare_sources};
 pub use time::{BETWEEN_GPUS, LEAST_THRESHOLD, LEVEL, TimeChange};
 pub use together::{Together, compare_together};
 
@@ -130,12 +133,35 @@ pub struct Comparison {
     pub is_strict: bool,
     /// Base and new reports that are not known to be current.
     pub stale: [Vec<Staleness>; 2],
-    /// Places of reports that only the base has, and that only the new side has.
-    pub alone: [Vec<String>; 2],
+    /// Reports that only the base has, and that only the new side has.
+    pub alone: [Vec<Alone>; 2],
     /// Manifests that differ, one per experiment.
     pub manifests: Vec<ManifestComparison>,
     /// Experiments that could not be run.
     pub failed: Vec<Failed>,
+}
+
+/// A report of one side only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alone {
+    pub place: String,
+    pub experiment: String,
+    pub device: String,
+    pub cases: usize,
+    pub claims: usize,
+}
+
+impl Alone {
+    pub fn new(place: &str, records: &Records) -> Self {
+        let keys: HashSet<&CaseKey> = records.cases.iter().map(|record| &record.case.key).collect();
+        Self {
+            place: place.to_owned(),
+            experiment: records.header.experiment.clone(),
+            device: records.environment.device.name.clone(),
+            cases: keys.len(),
+            claims: records.header.claims.len(),
+        }
+    }
 }
 
 /// An experiment that is not compared because it could not be run.
@@ -157,6 +183,10 @@ pub struct ReportComparison {
     pub device: String,
     /// Backend of the new report.
     pub backend: BackendKind,
+    /// Variant with which the new report compares the others, if any.
+    pub baseline: Option<String>,
+    /// Source files that differ; `None` if the sources of a side are unknown.
+    pub sources: Option<Vec<SourceChange>>,
     /// Differences between the reports as a whole, which apply to every case.
     pub differences: Vec<Differs<DifferenceKind>>,
     /// Possible causes that affect every time or count.
@@ -203,6 +233,10 @@ pub struct Change {
     pub kind: Kind,
     /// Outcome in base and new; `None` if the report lacks the case.
     pub outcomes: [Option<Outcome>; 2],
+    /// Whether a check accepted the result, in base and new.
+    pub passed: [bool; 2],
+    /// Differences of the new result from its reference, if they were measured.
+    pub error: Option<ResultError>,
     /// Differences specific to this case; empty if it is compared without reservations.
     pub differences: Vec<Differs<DifferenceKind>>,
     /// `None` if times are not compared.
@@ -239,6 +273,8 @@ impl Change {
             regime: None,
             kind,
             outcomes: [None, None],
+            passed: [false, false],
+            error: None,
             differences: Vec::new(),
             time: None,
             counters: Vec::new(),
@@ -453,6 +489,9 @@ fn blank(matched: &Matched<'_>, kind: Kind) -> Change {
     let mut change = Change::new(matched.record().case.clone(), kind);
     change.regime = matched.new.and_then(regime).or_else(|| matched.base.and_then(regime));
     change.outcomes = [matched.base, matched.new].map(|record| record.map(|record| record.outcome.clone()));
+    let passed = |record: &CaseRecord| record.verdict == Verdict::Pass && !record.outcome.is_failure();
+    change.passed = [matched.base, matched.new].map(|record| record.is_some_and(passed));
+    change.error = matched.new.and_then(|record| record.error);
     if let (Some(base), Some(new)) = (matched.base, matched.new) {
         change.operations = operations::compare_operations([base, new]);
         change.instructions = instructions::compare_instructions([base, new]);
@@ -551,6 +590,8 @@ fn report(pair: Pair<'_>, rows: Vec<Row>, options: &Options) -> ReportComparison
         title: header.title.clone(),
         device: pair.new.environment.device.name.clone(),
         backend: pair.new.environment.device.backend,
+        baseline: header.baseline.as_ref().map(|(variant, _)| variant.clone()),
+        sources: None,
         differences,
         causes: causes::of_reports(pair),
         limits: [pair.base, pair.new].map(limits),

@@ -100,7 +100,7 @@ pub enum Code {
     /// Same code, source and options.
     Same,
     /// Same code, although source or options differ.
-    SameOfOtherSource,
+    SameDespite { source: bool, options: bool },
     /// Different code.
     Changed,
 }
@@ -109,10 +109,10 @@ pub enum Code {
 pub(super) fn compare_code(base: &CaseRecord, new: &CaseRecord) -> Option<Code> {
     let (base, new) = (base.hashes.as_ref()?, new.hashes.as_ref()?);
     let (of_base, of_new) = (base.code.as_ref()?, new.code.as_ref()?);
-    Some(match of_base == of_new {
-        false => Code::Changed,
-        true if base.source == new.source && base.options == new.options => Code::Same,
-        true => Code::SameOfOtherSource,
+    Some(match (base.source != new.source, base.options != new.options) {
+        _ if of_base != of_new => Code::Changed,
+        (false, false) => Code::Same,
+        (source, options) => Code::SameDespite { source, options },
     })
 }
 
@@ -120,7 +120,7 @@ fn hashes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
     let text = |text: &str| Fact::Text(text.to_owned());
     let code = compare_code(base, new);
     match (&base.hashes, &new.hashes) {
-        (Some(_), Some(_)) if code == Some(Code::SameOfOtherSource) => Vec::new(),
+        (Some(_), Some(_)) if matches!(code, Some(Code::SameDespite { .. })) => Vec::new(),
         (Some(base), Some(new)) => {
             let mut found = differing([
                 (CauseKind::Source, text(&base.source), text(&new.source)),

@@ -61,6 +61,8 @@ pub struct ClaimChange {
     pub base: JudgedClaim,
     /// Judgement by the new results.
     pub new: JudgedClaim,
+    /// The claim that the base made in its place, judged by the new results; `None` unless it was revised.
+    pub former: Option<JudgedClaim>,
 }
 
 impl ClaimChange {
@@ -74,16 +76,23 @@ impl ClaimChange {
 pub(super) fn compare_claims(pair: Pair<'_>) -> Vec<ClaimChange> {
     let [of_base, of_new] = [pair.base, pair.new].map(|records| records.header.claims.as_slice());
     let judged = |claims: &[Claim]| judge_all(pair.base, claims).into_iter().zip(judge_all(pair.new, claims));
+    let revised = revisions(of_base, of_new);
+    let former = |claim: &Claim| {
+        let revision = revised.iter().find(|revision| revision.new == Some(claim))?;
+        judge_all(pair.new, std::slice::from_ref(revision.base?)).pop()
+    };
     let change = |(base, new): (JudgedClaim, JudgedClaim)| {
         // If only the new manifest makes the claim, it cannot be *still* broken.
         let kind = match ClaimKind::classify(base.state, new.state) {
             ClaimKind::StillBroken if !of_base.contains(&new.claim) => ClaimKind::NewlyBroken,
             kind => kind,
         };
-        ClaimChange { kind, base, new }
+        let former = former(&new.claim);
+        ClaimChange { kind, base, new, former }
     };
-    let removed = |revision: Revision<'_>| revision.base.filter(|_| revision.new.is_none()).cloned();
-    let removed: Vec<Claim> = revisions(of_base, of_new).into_iter().filter_map(removed).collect();
-    let removed = judged(&removed).map(|(base, new)| ClaimChange { kind: ClaimKind::Removed, base, new });
+    let removed = |revision: &Revision<'_>| revision.base.filter(|_| revision.new.is_none()).cloned();
+    let removed: Vec<Claim> = revised.iter().filter_map(removed).collect();
+    let removed = judged(&removed);
+    let removed = removed.map(|(base, new)| ClaimChange { kind: ClaimKind::Removed, base, new, former: None });
     judged(of_new).map(change).chain(removed).collect()
 }

@@ -2,13 +2,11 @@
 
 use serde::Serialize;
 
+use super::alignment::common;
 use runner_types::{CaseRecord, ListedOperation, list_of, listed_operations};
 
 /// Maximum number of changed instructions to list. Beyond this, opcode counts are more useful.
 const MOST: usize = 12;
-
-/// Maximum number of instructions to compare, from the first to the last difference on either side.
-const LONGEST: usize = 2000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstructionChange {
@@ -26,46 +24,39 @@ pub(super) fn compare_instructions(sides: [&CaseRecord; 2]) -> Vec<InstructionCh
         (!list.is_empty()).then(|| listed_operations(list))
     };
     let [Some(base), Some(new)] = sides.map(list) else { return Vec::new() };
-    let is_same = |(base, new): (&ListedOperation, &ListedOperation)| base.name == new.name;
-    let start = base.iter().zip(&new).take_while(|pair| is_same(*pair)).count();
-    let (base, new) = (&base[start..], &new[start..]);
-    let end = base.iter().rev().zip(new.iter().rev()).take_while(|pair| is_same(*pair)).count();
-    let (base, new) = (&base[..base.len() - end], &new[..new.len() - end]);
-    if base.len().abs_diff(new.len()) > MOST || base.len().max(new.len()) > LONGEST {
+    if base.len().abs_diff(new.len()) > MOST {
         return Vec::new();
     }
-    let changes = differences(base, new);
+    let changes = differences(&base, &new);
     if changes.len() > MOST { Vec::new() } else { changes }
 }
 
-/// Instructions outside a longest common subsequence.
+/// Instructions outside a longest common subsequence. One that only moved within its line is no change.
 fn differences(base: &[ListedOperation], new: &[ListedOperation]) -> Vec<InstructionChange> {
-    // Length of the longest common subsequence of the rest, for each pair of positions.
-    let width = new.len() + 1;
-    let mut lengths = vec![0_u32; (base.len() + 1) * width];
-    for b in (0..base.len()).rev() {
-        for n in (0..new.len()).rev() {
-            lengths[b * width + n] = if base[b].name == new[n].name {
-                lengths[(b + 1) * width + n + 1] + 1
-            } else {
-                lengths[(b + 1) * width + n].max(lengths[b * width + n + 1])
-            };
-        }
-    }
+    let mut places = common(base, new, |base, new| base.name == new.name);
+    places.push([base.len(), new.len()]);
+    let (mut changes, mut from) = (Vec::new(), [0, 0]);
     let change = |added, instruction: &ListedOperation| InstructionChange { added, instruction: instruction.clone() };
-    let (mut changes, mut b, mut n) = (Vec::new(), 0, 0);
-    while b < base.len() || n < new.len() {
-        if b < base.len() && n < new.len() && base[b].name == new[n].name {
-            (b, n) = (b + 1, n + 1);
-        } else if n == new.len() || b < base.len() && lengths[(b + 1) * width + n] >= lengths[b * width + n + 1] {
-            changes.push(change(false, &base[b]));
-            b += 1;
-        } else {
-            changes.push(change(true, &new[n]));
-            n += 1;
+    for [b, n] in places {
+        changes.extend(base[from[0]..b].iter().map(|instruction| change(false, instruction)));
+        changes.extend(new[from[1]..n].iter().map(|instruction| change(true, instruction)));
+        from = [b + 1, n + 1];
+    }
+    without_moved(changes)
+}
+
+fn without_moved(changes: Vec<InstructionChange>) -> Vec<InstructionChange> {
+    let mut kept: Vec<InstructionChange> = Vec::new();
+    for change in changes {
+        let is_back = |other: &InstructionChange| {
+            other.added != change.added && other.instruction == change.instruction && change.instruction.place.is_some()
+        };
+        match kept.iter().position(is_back) {
+            Some(place) => drop(kept.remove(place)),
+            None => kept.push(change),
         }
     }
-    changes
+    kept
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::alignment::common;
 use runner_types::{CaseRecord, CountedLine};
 
 /// A source line that differs in text, counts, or both.
@@ -53,7 +54,9 @@ fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange>
     let (mut base, mut new): (Vec<_>, Vec<_>) =
         (base.into_iter().map(Some).collect(), new.into_iter().map(Some).collect());
     let ends = [base.len(), new.len()];
-    for [b, n] in same_lines(&base, &new).into_iter().chain([ends]) {
+    let same =
+        common(&base, &new, |base, new| base.as_ref().map(|line| &line.text) == new.as_ref().map(|line| &line.text));
+    for [b, n] in same.into_iter().chain([ends]) {
         for step in 0..(b - from[0]).max(n - from[1]) {
             let take = |lines: &mut [Option<CountedLine>], at: usize, end: usize| {
                 lines.get_mut(at).filter(|_| at < end).and_then(Option::take)
@@ -67,32 +70,6 @@ fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange>
         from = [b + 1, n + 1];
     }
     changes
-}
-
-/// Positions of a longest common subsequence of texts.
-fn same_lines(base: &[Option<CountedLine>], new: &[Option<CountedLine>]) -> Vec<[usize; 2]> {
-    let is_same =
-        |b: usize, n: usize| base[b].as_ref().map(|line| &line.text) == new[n].as_ref().map(|line| &line.text);
-    // Length of the longest common subsequence of the rest, for each pair of positions.
-    let mut lengths = vec![vec![0_usize; new.len() + 1]; base.len() + 1];
-    for b in (0..base.len()).rev() {
-        for n in (0..new.len()).rev() {
-            lengths[b][n] =
-                if is_same(b, n) { lengths[b + 1][n + 1] + 1 } else { lengths[b + 1][n].max(lengths[b][n + 1]) };
-        }
-    }
-    let (mut places, mut b, mut n) = (Vec::new(), 0, 0);
-    while b < base.len() && n < new.len() {
-        if is_same(b, n) {
-            places.push([b, n]);
-            (b, n) = (b + 1, n + 1);
-        } else if lengths[b + 1][n] >= lengths[b][n + 1] {
-            b += 1;
-        } else {
-            n += 1;
-        }
-    }
-    places
 }
 
 #[cfg(test)]

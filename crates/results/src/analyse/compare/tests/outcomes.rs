@@ -1,7 +1,7 @@
 //! Outcomes, matching of cases, and incomparable cases.
 
 use super::fixture::{case, change, compared, counted, ended, estimate, in_regime, records, timed};
-use crate::analyse::compare::{CauseKind, Code, Comparison, DifferenceKind, Gate, Kind, Options};
+use crate::analyse::compare::{Alone, CauseKind, Code, Comparison, DifferenceKind, Gate, Kind, Options};
 use runner_types::{
     Acceptance, BackendKind, CaseRecord, Effect, ManifestChange, ManifestComparison, ManifestPart, ManifestState,
     Mutant, Note, Outcome, Records, Regime, Tolerance, WeakCheck, WholeTolerance,
@@ -127,7 +127,10 @@ fn a_source_that_compiles_to_the_same_code_is_no_cause() {
         (found.code, found.causes.iter().map(|cause| cause.what).collect::<Vec<_>>())
     };
     let same = timed(1, 1e6, 0.001).hashes.unwrap().source;
-    assert_eq!(causes("other", [Some("a"), Some("a")]), (Some(Code::SameOfOtherSource), vec![]));
+    assert_eq!(
+        causes("other", [Some("a"), Some("a")]),
+        (Some(Code::SameDespite { source: true, options: false }), vec![])
+    );
     assert_eq!(causes("other", [Some("a"), Some("b")]), (Some(Code::Changed), vec![CauseKind::Source]));
     assert_eq!(causes(&same, [Some("a"), Some("b")]), (Some(Code::Changed), vec![CauseKind::Code]));
     assert_eq!(causes(&same, [Some("a"), Some("a")]), (Some(Code::Same), vec![]));
@@ -222,6 +225,7 @@ fn a_renamed_variant_is_matched_by_what_it_runs() {
 #[test]
 fn what_is_no_longer_proved_fails_where_the_caller_is_strict_and_nothing_else_does() {
     let both = || vec![timed(1, 1e6, 0.001), timed(2, 1e6, 0.001)];
+    let alone = || Alone::new("reports/e/h100", &records(both()));
     let judged = |new: Vec<CaseRecord>| {
         let base = records(both());
         let options = Options { strict: true, allow: vec![DifferenceKind::Check], ..Options::default() };
@@ -238,7 +242,7 @@ fn what_is_no_longer_proved_fails_where_the_caller_is_strict_and_nothing_else_do
     let mut other_check = both();
     other_check[1].hashes.as_mut().unwrap().check = "another".to_owned();
     let of_manifest = |state: ManifestState| {
-        let manifests = vec![ManifestComparison { experiment: "e".to_owned(), state }];
+        let manifests = vec![ManifestComparison::new("e".to_owned(), state)];
         Comparison { manifests, ..judged(both()) }
     };
     let changed = |part: ManifestPart, effect: Effect| {
@@ -259,8 +263,8 @@ fn what_is_no_longer_proved_fails_where_the_caller_is_strict_and_nothing_else_do
         (changed(ManifestPart::Tolerance, Effect::Tightened), Gate::Pass),
         (changed(ManifestPart::Claim, Effect::Loosened), Gate::Pass),
         (changed(ManifestPart::Baseline, Effect::Neutral), Gate::Pass),
-        (Comparison { alone: [vec!["reports/e/h100".to_owned()], Vec::new()], ..judged(both()) }, Gate::Incomparable),
-        (Comparison { alone: [Vec::new(), vec!["reports/e/h100".to_owned()]], ..judged(both()) }, Gate::Pass),
+        (Comparison { alone: [vec![alone()], Vec::new()], ..judged(both()) }, Gate::Incomparable),
+        (Comparison { alone: [Vec::new(), vec![alone()]], ..judged(both()) }, Gate::Pass),
     ] {
         assert_eq!(found.gate(), strict, "{:?}", found.manifests);
         found.is_strict = false;

@@ -1,0 +1,130 @@
+//! Compares the source files of base and new line by line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::alignment::common;
+
+/// Sources that variants are compiled from, by name: the source itself and what it includes.
+pub type Sources = BTreeMap<String, SourceFile>;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    pub text: Arc<str>,
+    /// Variants that are compiled from it, named as in the new manifest and in its order.
+    pub variants: Vec<String>,
+}
+
+/// A source file that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceChange {
+    pub file: String,
+    /// Variants that are compiled from it on either side.
+    pub variants: Vec<String>,
+    pub state: SourceState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceState {
+    /// Only variants of the new side use it. Holds its number of lines.
+    Added(usize),
+    /// Only variants of the base use it. Holds its number of lines.
+    Removed(usize),
+    /// Lines that differ, in order. Never empty.
+    Changed(Vec<SourceLine>),
+}
+
+/// A line that only one side has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceLine {
+    /// Whether only the new side has it, rather than only the base.
+    pub added: bool,
+    /// 1-based number on its side.
+    pub line: usize,
+    pub text: String,
+}
+
+/// Files that differ, in the order of their names.
+pub fn compare_sources(base: &Sources, new: &Sources) -> Vec<SourceChange> {
+    let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
+    let change = |name: &String| {
+        let (of_base, of_new) = (base.get(name), new.get(name));
+        let state = match (of_base, of_new) {
+            (Some(base), Some(new)) if base.text == new.text => return None,
+            (Some(base), Some(new)) => SourceState::Changed(lines(&base.text, &new.text)),
+            (Some(base), None) => SourceState::Removed(base.text.lines().count()),
+            (None, Some(new)) => SourceState::Added(new.text.lines().count()),
+            (None, None) => return None,
+        };
+        // Files that differ only in line endings have the same lines.
+        if state == SourceState::Changed(Vec::new()) {
+            return None;
+        }
+        let mut variants: Vec<String> = Vec::new();
+        for variant in of_new.into_iter().chain(of_base).flat_map(|file| &file.variants) {
+            if !variants.contains(variant) {
+                variants.push(variant.clone());
+            }
+        }
+        Some(SourceChange { file: name.clone(), variants, state })
+    };
+    names.into_iter().filter_map(change).collect()
+}
+
+/// Lines that only one side has: those of the base before those of the new side at each place.
+fn lines(base: &str, new: &str) -> Vec<SourceLine> {
+    let [base, new] = [base, new].map(|text| text.lines().collect::<Vec<_>>());
+    let mut places = common(&base, &new, |b, n| b == n);
+    places.push([base.len(), new.len()]);
+    let (mut found, mut from) = (Vec::new(), [0, 0]);
+    let line = |added: bool, at: usize, text: &str| SourceLine { added, line: at + 1, text: text.to_owned() };
+    for [b, n] in places {
+        found.extend((from[0]..b).map(|at| line(false, at, base[at])));
+        found.extend((from[1]..n).map(|at| line(true, at, new[at])));
+        from = [b + 1, n + 1];
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(files: &[(&str, &str, &[&str])]) -> Sources {
+        let file = |(name, text, variants): &(&str, &str, &[&str])| {
+            let variants = variants.iter().map(|&variant| variant.to_owned()).collect();
+            ((*name).to_owned(), SourceFile { text: (*text).into(), variants })
+        };
+        files.iter().map(file).collect()
+    }
+
+    fn changed(base: &str, new: &str) -> Vec<String> {
+        let [base, new] = [base, new].map(|text| sources(&[("k.cu", text, &["v"])]));
+        let found = compare_sources(&base, &new);
+        let [SourceChange { state: SourceState::Changed(lines), .. }] = &found[..] else { return Vec::new() };
+        let text = |line: &SourceLine| format!("{}{} {}", if line.added { '+' } else { '-' }, line.line, line.text);
+        lines.iter().map(text).collect()
+    }
+
+    #[test]
+    fn lines_of_one_side_are_numbered_on_that_side() {
+        assert_eq!(changed("a\nb\nc\n", "a\nx\ny\nc\n"), ["-2 b", "+2 x", "+3 y"]);
+        assert_eq!(changed("a\nsync;\nb\n", "a\nsync;\nsync;\nb\n"), ["+3 sync;"]);
+        assert_eq!(changed("a\nb\n", "b\n"), ["-1 a"]);
+        assert_eq!(changed("a\r\nb\n", "a\nb\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_file_of_one_side_is_added_or_removed_and_names_the_variants_of_both() {
+        let base = sources(&[("h.cuh", "1\n", &["a", "b"]), ("old.cu", "x\n", &["a"])]);
+        let new = sources(&[("h.cuh", "2\n", &["a", "c"]), ("new.cu", "x\ny\n", &["a"])]);
+        let found = compare_sources(&base, &new);
+        let states: Vec<_> = found.iter().map(|change| (change.file.as_str(), &change.state)).collect();
+        assert!(matches!(states[0], ("h.cuh", SourceState::Changed(lines)) if lines.len() == 2), "{states:?}");
+        assert_eq!(states[1..], [("new.cu", &SourceState::Added(2)), ("old.cu", &SourceState::Removed(1))]);
+        assert_eq!(found[0].variants, ["a", "c", "b"]);
+    }
+}
