@@ -9,9 +9,10 @@ note() {
   # On the default branch a slowdown is already merged: it is shown, but does not fail the job.
   code=$2
   if [ -z "$NUMBER" ] && { [ "$code" = 4 ] || [ "$code" = 6 ]; }; then code=0; fi
-  # Wrong results come first, then broken claims, slowdowns, and what cannot be compared. Other codes are faults of
-  # the manifest or the machine, and come before all of these.
-  case $2 in 0) rank=0 ;; 6) rank=1 ;; 4) rank=2 ;; 5) rank=3 ;; 1) rank=4 ;; *) rank=5 ;; esac
+  # Wrong results come first, then broken claims, slowdowns, what cannot be compared, and what passes but needs a
+  # reviewer. Other codes are faults of the manifest or the machine, and come before all of these.
+  case $2 in 0) rank=0 ;; 6) rank=2 ;; 4) rank=3 ;; 5) rank=4 ;; 1) rank=5 ;; *) rank=6 ;; esac
+  if [ "$rank" = 0 ] && head -n 1 "target/ci/pages/$1.md" 2> /dev/null | grep -q '^## !'; then rank=1; fi
   printf '%s %s %s %s\n' "$rank" "$code" "$1" "$3" >> target/ci/codes
 }
 # Manifests are the files with an [experiment] table, including those in subfolders.
@@ -33,11 +34,17 @@ if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
   cat target/ci/check
   verdict='✓ What their records make'
   # A report on an earlier state of the sources proves nothing about this change.
-  if grep -q '^Stale: ' target/ci/check; then verdict='? Stale: not measured again'; fi
+  advice=
+  if grep -q '^Stale: ' target/ci/check; then
+    verdict='! Passes, needs a reviewer: measured before this change'
+    advice='To measure again, run `runner run MANIFEST` on the device of each report.'
+  fi
   # With --strict, code 6 is for stale reports only.
   if [ "$code" != 0 ] && [ "$code" != 6 ]; then verdict='✗ Not what their records make'; fi
   {
-    printf '## %s\n\n```text\n' "$verdict"
+    printf '## %s\n\n' "$verdict"
+    if [ -n "$advice" ]; then printf '%s\n\n' "$advice"; fi
+    printf '```text\n'
     # Ensures that no name can end the block.
     head -c 3000 target/ci/check | tr -d '`'
     printf '\n```\n'
@@ -52,7 +59,7 @@ if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
     note reports "$code" 'committed reports, compared'
   fi
 elif git ls-tree -r --name-only "$BASE" -- reports | grep -q 'records\.jsonl$'; then
-  printf '## − All committed reports deleted\n' > target/ci/pages/check.md
+  printf '## ! Passes, needs a reviewer: all committed reports deleted\n' > target/ci/pages/check.md
   note check 0 'committed reports'
 fi
 # The comment: worst page first, folded if all is well. The size limits of the pages leave room for all of them.

@@ -512,7 +512,7 @@ fn a_report_of_a_gpu_that_was_not_measured_again() {
     let page = page.replace(&id("HEAD^1"), "1111111").replace(&id("HEAD"), "2222222");
     snapshot::assert_is(&page, &golden("report_stale"));
     let facts = [
-        "### `committed reports`: ! Passes, needs a reviewer: committed reports are stale\n",
+        "### `committed reports`: ! Passes, needs a reviewer: measured before this change\n",
         "`runner run MANIFEST`",
         "Stale: measured before kernels/sum.cu changed: sum on NVIDIA H100 80GB HBM3 (3 of 3 cases: tree, two, four).",
         "## ✓ No regression, 3 cases do less work (",

@@ -73,7 +73,7 @@ fn sentence(rows: &[Row<'_>], total: usize, (several, is_named): (bool, bool)) -
     reasons.truncate(MOST_REASONS);
     let mut said = reasons.clone();
     if first.kind == Kind::Incomparable && is_named {
-        said = vec![format!("another {}", differing(rows).join(", "))];
+        said = vec![format!("{} changed", differing(rows).join(", "))];
     }
     said.extend(also_wrong(first, report));
     let is_informed = rows.iter().all(|(_, change)| change.informs);
