@@ -297,7 +297,7 @@ fn assert_red(failing: &Ended) {
     assert!(!failing.is_right && failing.log.contains("downloaded runner"), "{}", failing.log);
     let comment = failing.comment();
     assert!(comment.starts_with("## ✗ 1 of 2 experiments changed: `scale` 2 cases do more work ("), "{comment}");
-    assert!(comment.contains("### `committed reports, compared`: ✗ 2 with more work ("), "{comment}");
+    assert!(comment.contains("### `committed reports, compared`: ✗ 2 cases do more work ("), "{comment}");
     assert!(comment.contains("<code>committed reports</code>: ✓ What their records make"), "{comment}");
 }
 
@@ -344,7 +344,7 @@ fn a_pull_request_of_a_fork_is_compared_by_one_job_and_commented_by_another() {
     let (code, said, posted) = comment_on_github(&fork.root.path().join("checkout/target/ci"));
     let (method, text) = posted.unwrap_or_else(|| panic!("nothing posted: {code} {said}"));
     assert_eq!((code, method.as_str()), (0, "POST"), "{said}");
-    assert!(text.contains("### `committed reports, compared`: ✗ 2 with more work ("), "{text}");
+    assert!(text.contains("### `committed reports, compared`: ✗ 2 cases do more work ("), "{text}");
 }
 
 /// GitLab runs a fork's pipeline in the fork's project. If a member starts one in this project, none of its jobs can

@@ -1021,7 +1021,7 @@ fn the_collecting_job_compares_with_a_revision() {
     forget(dir.path());
     // Decided by the simulator's counters.
     let said = runner(dir.path(), &["collect", JOB], 4);
-    assert!(said.contains("16 cases: 8 with more work, 8 same."), "{said}");
+    assert!(said.contains("16 cases: 8 do more work, 8 same."), "{said}");
 }
 
 #[test]

@@ -190,7 +190,7 @@ pub fn unit_of<'a>(changes: impl Iterator<Item = &'a Change>) -> TimeUnit {
 }
 
 pub fn point(time: &Estimate, unit: TimeUnit) -> String {
-    number::point(time, unit.nanoseconds())
+    number::grouped(&number::point(time, unit.nanoseconds()))
 }
 
 fn table(compared: Compared<'_>, rows: &[Row<'_>], is_told: impl Fn(&ReportComparison, &String) -> bool) -> Table {
@@ -251,10 +251,11 @@ fn by_reason(rows: &[Row<'_>]) -> Table {
     ];
     let mut table = Table::new(columns.into_iter().chain(more).collect());
     for (place, reason, changes) in found {
+        let cases = changes.iter().map(|change| &change.case.key).collect::<HashSet<_>>().len();
         table.rows.push(vec![
             Cell::plain(place),
             Cell::plain(reason),
-            Cell::plain(changes.len().to_string()),
+            Cell::plain(number::grouped(&cases.to_string())),
             Cell::maybe(rollup::times(changes.iter().copied())),
             Cell::code(wording::case_name(&changes[0].case)),
         ]);

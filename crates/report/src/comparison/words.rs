@@ -408,9 +408,12 @@ fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
 
 /// `sum(sums): element 0 is 2,031.8251, expected 2,047.1163, off by 15.3 (0.747 %); 0.001 % is allowed`.
 fn wrong(Mismatch { what, index, expected, got, error, wrong, of, allowed }: &Mismatch) -> String {
-    let magnitude = expected.parse::<f64>().ok().map(f64::abs).filter(|expected| *expected > 0.0);
+    let is_real = expected.contains('.') || got.contains('.');
+    let magnitude = expected.parse::<f64>().ok().map(f64::abs).filter(|expected| is_real && *expected > 0.0);
     let share = |error: f64| magnitude.map(|expected| format!(" ({} %)", significant(100.0 * error / expected, 3)));
-    let off = error.map(|error| format!(", off by {}{}", significant(error, 3), share(error).unwrap_or_default()));
+    let off = error.map(|error| {
+        format!(", off by {}{}", significant(error, if is_real { 3 } else { 17 }), share(error).unwrap_or_default())
+    });
     let allowed = error.and(allowed.as_deref()).and_then(allowed_text).unwrap_or_default();
     let count = if *of > 1 { format!("; {wrong} of {} are wrong", plural(*of, "element")) } else { String::new() };
     let [got, expected] = [got, expected].map(|text| value(text));
@@ -429,6 +432,7 @@ fn allowed_text(&Allowed { rel, abs, ulp }: &Allowed) -> Option<String> {
 fn value(text: &str) -> String {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && text.contains('.') => significant(value, 8),
+        Ok(value) if value.is_finite() && !text.contains(['e', 'E']) => grouped(text),
         _ => text.to_owned(),
     }
 }
