@@ -115,9 +115,9 @@ pub fn place(report: &ReportComparison, variant: &str) -> Option<String> {
             SourceState::Removed(_) => format!("{file} is no longer used"),
             SourceState::Changed(lines) => {
                 let first = lines.iter().find(|line| line.added).or(lines.first());
-                let first = first.map_or_else(String::new, |line| match line.added {
-                    true => format!("{file}:{}", line.line),
-                    false => format!("line {} of {file} is gone", line.line),
+                let first = first.map_or_else(String::new, |line| {
+                    let number = line.line;
+                    if line.added { format!("{file}:{number}") } else { format!("line {number} of {file} is gone") }
                 });
                 match size(lines) {
                     0 | 1 => first,

@@ -6,7 +6,7 @@ use super::rollup::{self, Row, Totals};
 use super::{Compared, sources, words};
 use runner_lang::format::plural;
 use runner_results::analyse::compare::{CauseKind, Change, Code, Comparison, Kind, ReportComparison};
-use runner_types::CaseKey;
+use runner_types::{CaseKey, Outcome};
 
 /// Kinds that do not count as a change.
 const UNCHANGED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];
@@ -234,7 +234,7 @@ fn results(comparison: &Comparison, rows: &[Row<'_>]) -> String {
         found.map(|(report, change)| (std::ptr::from_ref(*report), &change.case.key)).collect::<HashSet<_>>().len()
     };
     let side = |side: usize| {
-        let fails = |change: &Change| change.outcomes[side].as_ref().is_some_and(|outcome| outcome.is_failure());
+        let fails = |change: &Change| change.outcomes[side].as_ref().is_some_and(Outcome::is_failure);
         (cases(side, &|_| true), cases(side, &fails), cases(side, &|change: &Change| change.passed[side]))
     };
     let (before, now) = (side(0), side(1));

@@ -168,7 +168,9 @@ pub fn kinds_of_cases<'a>(changes: impl Iterator<Item = (&'a ReportComparison, &
         *kind = (*kind).min(change.kind);
     }
     let mut counts = BTreeMap::new();
-    kinds.into_values().for_each(|kind| *counts.entry(kind).or_default() += 1);
+    for kind in kinds.into_values() {
+        *counts.entry(kind).or_default() += 1;
+    }
     counts
 }
 
@@ -326,7 +328,7 @@ fn accepted(Acceptance { reason, commit, by, .. }: &Acceptance) -> String {
     format!("accepted up to {} ({commit}: {reason})", signed(&rough(100.0 * by), *by))
 }
 
-/// Place and speedup, such as `2nd of 12, 1.31 times as fast as `tree``, or its counts next to the baseline's.
+/// Place and speedup, such as "2nd of 12, 1.31 times as fast as `tree`", or its counts next to the baseline's.
 fn newcomer(new: &Newcomer, report: &ReportComparison) -> Option<String> {
     let baseline = report.baseline.as_deref().map(code).unwrap_or_default();
     let mut parts: Vec<String> = new.place.map(place).into_iter().collect();
