@@ -295,6 +295,15 @@ fn a_flipped_bit_in_any_file_of_a_search_is_noticed_and_what_it_cost_is_evaluate
             let said = home.runner(&["report", "--check", out]);
             assert_ne!(said.code, Some(0), "{out}/{name}: {}", said.text);
         });
+        // A removed file is missed, unless it is local.
+        for file in files(&folder) {
+            let name = file.strip_prefix(&folder).unwrap().display().to_string();
+            let (away, is_local) = (home.path("away"), name.contains("search.jsonl") || name.contains("journal"));
+            fs::rename(&file, &away).unwrap();
+            let said = home.runner(&["report", "--check", out]);
+            assert_eq!(said.code == Some(0), is_local, "{out}/{name}: {}", said.text);
+            fs::rename(&away, &file).unwrap();
+        }
     }
     let journal = home.path("one/search.jsonl");
     let expected = evaluations(&journal);
@@ -318,4 +327,24 @@ fn a_flipped_bit_in_any_file_of_a_search_is_noticed_and_what_it_cost_is_evaluate
         assert_eq!(evaluations(&journal), expected, "byte {place}");
         home.succeed(&["report", "--check", "one"]);
     }
+    // The order of the lines, which differs after a kill, does not decide which of equal configurations are finalists.
+    let few = [&resume[..], &["--finalists", "2"]].concat();
+    let finalists = || {
+        home.succeed(&few);
+        let rows = fs::read_to_string(home.path("one/results.csv")).unwrap();
+        (rows, fs::read_to_string(home.path("one/search.md")).unwrap())
+    };
+    let before = finalists();
+    let lines: Vec<&str> = std::str::from_utf8(&text).unwrap().lines().collect();
+    let reversed: Vec<&str> = [lines[0]].into_iter().chain(lines[1..].iter().rev().copied()).collect();
+    fs::write(&journal, reversed.join("\n") + "\n").unwrap();
+    let after = finalists();
+    assert_eq!(before.0, after.0);
+    // A line that is there twice is removed.
+    let line = String::from_utf8(text.clone()).unwrap().lines().nth(2).unwrap().to_owned() + "\n";
+    fs::write(&journal, [&text[..], line.as_bytes()].concat()).unwrap();
+    assert_ne!(home.runner(&["report", "--check", "one"]).code, Some(0));
+    let said = home.runner(&resume);
+    assert!(said.text.contains("search.jsonl:8 is a duplicate of an earlier line"), "{}", said.text);
+    assert!(fs::read(&journal).unwrap() == text);
 }

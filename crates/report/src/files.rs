@@ -139,7 +139,7 @@ fn search_folders(dir: &Path) -> Result<Vec<PathBuf>, RenderError> {
             folders.push(entry.path());
         }
     }
-    folders.retain(|folder| folder.join(SEARCH_SUMS).is_file());
+    folders.retain(|folder| [SEARCH_SUMS].iter().chain(&SEARCH_FILES).any(|name| folder.join(name).exists()));
     folders.sort();
     Ok(folders)
 }
@@ -147,7 +147,11 @@ fn search_folders(dir: &Path) -> Result<Vec<PathBuf>, RenderError> {
 /// Compares the search files in a folder with their checksums. The journal is local and may be missing.
 fn search_deviations(folder: &Path) -> Result<Vec<Deviation>, RenderError> {
     let path = folder.join(SEARCH_SUMS);
-    let sums = regular::read_text(&path).map_err(|source| RenderError::Read { path: path.clone(), source })?;
+    let sums = match regular::read_text(&path) {
+        Ok(sums) => sums,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(vec![Deviation::Missing(path)]),
+        Err(source) => return Err(RenderError::Read { path, source }),
+    };
     let mut found = Vec::new();
     let mut listed = Vec::new();
     for line in sums.lines() {

@@ -105,7 +105,7 @@ impl History {
         self.places.insert(point, place);
         self.evaluations.push(Evaluation { point, outcome });
         if let Some(value) = outcome.value() {
-            self.ranking.insert(value, place);
+            self.ranking.insert(value, point);
         }
     }
 
@@ -117,10 +117,10 @@ impl History {
     /// Replaces the outcomes of all evaluations, in order, after the objective has changed.
     pub fn replace(&mut self, outcomes: &[Outcome]) {
         self.ranking = Ranking::default();
-        for ((evaluation, &outcome), place) in self.evaluations.iter_mut().zip(outcomes).zip(0..) {
+        for (evaluation, &outcome) in self.evaluations.iter_mut().zip(outcomes) {
             evaluation.outcome = outcome;
             if let Some(value) = outcome.value() {
-                self.ranking.insert(value, place);
+                self.ranking.insert(value, evaluation.point);
             }
         }
     }
@@ -178,10 +178,9 @@ impl History {
         self.ranked().next()
     }
 
-    /// Points that did not fail with their objectives, best first.
+    /// Points that did not fail with their objectives, best first, ties in order of the points.
     pub fn ranked(&self) -> impl Iterator<Item = (u64, f64)> {
-        let evaluations = self.ranking.places().map(|place| self.evaluations[place as usize]);
-        evaluations.filter_map(|evaluation| Some((evaluation.point, evaluation.outcome.value()?)))
+        self.ranking.points()
     }
 
     /// Number of points that did not fail.
@@ -205,21 +204,21 @@ impl History {
 /// Fraction of the objectives that count as good.
 const GOOD: f64 = 0.7;
 
-/// Evaluations sorted by objective, ties in order of evaluation. Finds the best and the worst good one without sorting
-/// all evaluations, of which there may be a million.
+/// Evaluated points sorted by objective, ties by point: a resumed search may evaluate in another order. Finds the best
+/// and the worst good one without sorting all evaluations, of which there may be a million.
 #[derive(Debug, Clone, Default)]
 struct Ranking {
     good: BTreeSet<Rank>,
     rest: BTreeSet<Rank>,
 }
 
-/// Bit pattern of a positive objective, which sorts like the number, and the index of its evaluation.
-type Rank = (u64, u32);
+/// Bit pattern of a positive objective, which sorts like the number, and its point.
+type Rank = (u64, u64);
 
 impl Ranking {
-    /// Adds a positive objective with the index of its evaluation.
-    fn insert(&mut self, value: f64, place: u32) {
-        let rank = (value.to_bits(), place);
+    /// Adds the positive objective of a point.
+    fn insert(&mut self, value: f64, point: u64) {
+        let rank = (value.to_bits(), point);
         if self.good.last().is_none_or(|last| rank < *last) {
             self.good.insert(rank);
         } else {
@@ -238,9 +237,9 @@ impl Ranking {
         self.good.len() + self.rest.len()
     }
 
-    /// Indices of the evaluations, best first.
-    fn places(&self) -> impl Iterator<Item = u32> {
-        self.good.iter().chain(&self.rest).map(|&(_, place)| place)
+    /// Points with their objectives, best first.
+    fn points(&self) -> impl Iterator<Item = (u64, f64)> {
+        self.good.iter().chain(&self.rest).map(|&(value, point)| (point, f64::from_bits(value)))
     }
 
     /// The worst good objective.
@@ -286,13 +285,14 @@ mod tests {
     fn the_order_and_the_limit_are_those_of_a_sorted_list() {
         let mut random = Random::new(1);
         let (mut ranking, mut list) = (Ranking::default(), Vec::new());
-        for place in 0..500 {
+        // A bijection of 0 to 499 that is not sorted.
+        for point in (0..500).map(|at| at * 123 % 500) {
             // Few distinct values, so that many are equal.
             let value = (1 + random.below(60)) as f64 / 8.0;
-            ranking.insert(value, place);
-            list.push((value, place));
+            ranking.insert(value, point);
+            list.push((value, point));
             list.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            assert!(ranking.places().eq(list.iter().map(|&(_, place)| place)));
+            assert!(ranking.points().eq(list.iter().map(|&(value, point)| (point, value))));
             assert_eq!(ranking.worst_good(), Some(list[((list.len() - 1) as f64 * 0.7) as usize].0));
         }
     }

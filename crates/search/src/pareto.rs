@@ -50,11 +50,12 @@ impl Front {
     }
 
     /// Selects well-spread members: the best in each objective, then repeatedly the one farthest from all selected ones
-    /// (Gonzalez, 1985). Distances use the objectives' logarithms, scaled to their range.
+    /// (Gonzalez, 1985). Distances use the objectives' logarithms, scaled to their range. `order` decides ties.
     #[must_use]
-    pub fn spread(&self, all: &[Objectives], count: usize) -> Vec<usize> {
-        let rows: Vec<(usize, Vec<f64>)> = self
-            .places
+    pub fn spread(&self, all: &[Objectives], count: usize, order: impl Fn(usize) -> u64) -> Vec<usize> {
+        let mut places = self.places.clone();
+        places.sort_by_key(|place| order(*place));
+        let rows: Vec<(usize, Vec<f64>)> = places
             .iter()
             .filter_map(|&place| Some((place, all[place].as_ref()?.iter().map(|value| value.ln()).collect())))
             .collect();
@@ -189,9 +190,14 @@ mod tests {
         let all = rows(&[place(0.1, 3.9), place(0.0, 4.0), place(3.9, 0.1), place(4.0, 0.0), place(2.0, 2.0)]);
         let front = front_of(&all);
         assert_eq!(front.places().len(), 5);
-        assert_eq!(front.spread(&all, 3), [1, 3, 4]);
-        assert_eq!(front.spread(&all, 1), [1]);
-        assert_eq!(front.spread(&all, 9).len(), 5);
+        assert_eq!(front.spread(&all, 3, |place| place as u64), [1, 3, 4]);
+        assert_eq!(front.spread(&all, 1, |place| place as u64), [1]);
+        assert_eq!(front.spread(&all, 9, |place| place as u64).len(), 5);
+        // Evaluated in another order, the same ones are chosen.
+        let reversed: Vec<Objectives> = all.iter().rev().cloned().collect();
+        let last = all.len() - 1;
+        let chosen = front_of(&reversed).spread(&reversed, 3, |place| (last - place) as u64);
+        assert_eq!(chosen.into_iter().map(|place| last - place).collect::<Vec<_>>(), [1, 3, 4]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The log of a search: one line per evaluated configuration, so that an interrupted search can resume.
 
 use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
 use std::fs::{File, OpenOptions};
+use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, BufRead as _, BufReader, Write};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +31,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Creates or resumes the log of a search or shard. Removes damaged and truncated lines, so that their
+    /// Creates or resumes the log of a search or shard. Removes damaged, truncated and duplicate lines, so that their
     /// configurations are evaluated again. The log of a whole search also receives the evaluations of its shards.
     pub fn open(search: &Path, header: &Header, resume: Resume, shard: Option<Shard>) -> Result<Self, TuneError> {
         let folder = shard.map_or_else(|| search.to_owned(), |shard| shards::folder_of(search, shard));
@@ -108,6 +110,13 @@ fn json(line: &impl Serialize) -> String {
     sealed::line(serde_json::to_string(line).unwrap_or_default()) + "\n"
 }
 
+/// Short hash of a line: a search may have a million of them.
+fn hash(line: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    line.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Whether a log is of another version of the search. An unreadable one is not.
 fn is_other_version(path: &Path, header: &Header) -> bool {
     let mut line = Vec::new();
@@ -125,7 +134,7 @@ fn keep_sound_lines(path: &Path, header: &Header) -> Result<(), TuneError> {
     let sums = header
         .accept(&line)
         .map_err(|why| refused(format!("{why}; run without --resume, or name another folder with --out")))?;
-    let mut left_out = HashSet::new();
+    let (mut left_out, mut known) = (HashSet::new(), HashSet::new());
     for number in 2.. {
         line.clear();
         if file.read_until(b'\n', &mut line).map_err(failed)? == 0 {
@@ -135,6 +144,9 @@ fn keep_sound_lines(path: &Path, header: &Header) -> Result<(), TuneError> {
             left_out.insert(number);
         } else if let Err(why) = sums.check(&line) {
             tracing::warn!("{}:{number} is damaged ({why}): its configuration is evaluated again", path.display());
+            left_out.insert(number);
+        } else if !known.insert(hash(&line)) {
+            tracing::warn!("{}:{number} is a duplicate of an earlier line and is removed", path.display());
             left_out.insert(number);
         }
     }

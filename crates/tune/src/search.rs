@@ -45,7 +45,11 @@ impl Searched {
             return self.history.ranked().take(count).map(|(point, _)| point).collect();
         }
         let evaluations = self.history.evaluations();
-        self.front.spread(&self.rows, count).into_iter().map(|place| evaluations[place].point).collect()
+        self.front
+            .spread(&self.rows, count, |place| evaluations[place].point)
+            .into_iter()
+            .map(|place| evaluations[place].point)
+            .collect()
     }
 }
 
