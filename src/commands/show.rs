@@ -14,6 +14,7 @@ use crate::files::load_manifest;
 use crate::session::{ManifestRun, interrupt, outputs_of, run_one};
 use array::Array;
 use runner_experiment::{Expectation, Manifest};
+use runner_files::regular;
 use runner_plan::{self, PlanOptions};
 use runner_report::{axis_value, case_name, reason};
 use runner_results::journal::{self, Contents};
@@ -78,7 +79,7 @@ pub fn run(args: &ShowArgs, console: &mut Console) -> Result<Exit, Failure> {
         buffers(&mut text, &arrays, &shapes);
         elements(&mut text, &arrays, &shapes, &selections)?;
     }
-    if let Ok(printed) = std::fs::read_to_string(kept.join("printed.txt")) {
+    if let Ok(printed) = regular::read_text(&kept.join("printed.txt")) {
         let _ = write!(text, "\nprinted\n{}", indented(&printed));
     }
     match &settled {

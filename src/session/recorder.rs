@@ -141,6 +141,9 @@ fn unusable(options: &RunOptions, error: &JournalError) -> Failure {
             format!("--out {}: {error}; name a writable folder", out.display())
         }
         (JournalError::Io { .. }, None) => format!("{error}; pass a writable folder with --out"),
+        (JournalError::Corrupt { path, line, message }, _) => {
+            format!("--resume: {}:{line}: {message}: the file is damaged; run without --resume", path.display())
+        }
         // These messages already say what to do.
         _ => error.to_string(),
     };

@@ -183,6 +183,30 @@ fn a_flipped_bit_in_any_file_of_the_cache_changes_no_result() {
 }
 
 #[test]
+fn a_pipe_in_place_of_any_file_of_the_cache_is_not_opened_for_reading() {
+    let home = Home::new(&[("m.toml", MANIFEST), ("twice.cu", KERNEL), ("twice.cpp", REFERENCE)]);
+    let words = |out| ["run", "m.toml", "--backend", "sim", "--offline", "--quiet", "--allow-host-code", "--out", out];
+    home.succeed(&words("first"));
+    home.succeed(&words("second"));
+    let records = |out: &str| fs::read_to_string(home.path(out).join("records.jsonl")).unwrap();
+    let expected = records("second");
+    for file in files(&home.path("cache")) {
+        let kept = home.path("kept");
+        fs::rename(&file, &kept).unwrap();
+        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+        // A process that waits for the other end of the pipe would never end.
+        let mut run = Command::new("timeout");
+        run.args(["300", env!("CARGO_BIN_EXE_runner")]).args(words("out")).current_dir(home.dir.path());
+        run.env("RUNNER_CACHE", home.path("cache")).env("XDG_STATE_HOME", home.path("state"));
+        let output = run.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{}: {said}", file.display());
+        assert_eq!(records("out"), expected, "{}: {said}", file.display());
+        fs::rename(&kept, &file).unwrap();
+    }
+}
+
+#[test]
 fn a_flipped_bit_in_any_file_of_a_report_is_noticed() {
     let home = Home::new(&[("m.toml", MANIFEST), ("twice.cu", KERNEL), ("twice.cpp", REFERENCE)]);
     let run = ["run", "m.toml", "--backend", "sim", "--offline", "--quiet", "--allow-host-code", "--out", "report"];

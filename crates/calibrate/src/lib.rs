@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use bench::Bench;
 use runner_backend::{Device, DeviceError};
 use runner_files::atomic::{self, WriteError};
+use runner_files::regular;
 use runner_types::{CompileUnit, Survey, SurveyRequest, sha256_hex};
 
 pub use clock::{calibrate, constant, reference_times};
@@ -29,7 +30,7 @@ const SOURCE: &str = include_str!("kernels.cu");
 /// Writes the kernels' source to a file in `folder`, named by a hash of its content.
 pub fn write_source(folder: &Path) -> Result<PathBuf, WriteError> {
     let path = folder.join(format!("survey-{}.cu", &sha256_hex(SOURCE.as_bytes())[..16]));
-    if std::fs::read_to_string(&path).is_ok_and(|text| text == SOURCE) {
+    if regular::read_text(&path).is_ok_and(|text| text == SOURCE) {
         return Ok(path);
     }
     atomic::write(&path, SOURCE.as_bytes())?;

@@ -11,6 +11,7 @@ use super::cache::Cache;
 use super::fetch::{FetchError, NVCC, Network, PTXAS, ensure_program};
 use super::pinned::{self, NEWEST};
 use super::program::{self, Bounds};
+use runner_files::regular;
 use runner_process::programs::Programs;
 use runner_types::{CodeKind, CompileFailure, CompileUnit, Compiled, sha256_hex};
 
@@ -68,7 +69,7 @@ impl Assembler {
         let architecture = own.map_or_else(|| format!("sm_{major}{minor}"), str::to_owned);
         let mut arguments = vec![format!("-arch={architecture}"), "--generate-line-info".to_owned()];
         arguments.extend(unit.settings.max_registers.map(|registers| format!("--maxrregcount={registers}")));
-        let ptx = fs::read(&compiled.code)
+        let ptx = regular::read_data(&compiled.code, regular::LONGEST_DATA)
             .map_err(|error| failed(format!("cannot read {}: {error}", compiled.code.display())))?;
         let program = program::identity(&self.path);
         let address = sha256_hex(format!("{} {program} {arguments:?}", sha256_hex(&ptx)).as_bytes());

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Display;
-use std::fs::{self, TryLockError};
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
@@ -559,7 +559,8 @@ fn address_of(symbol: &str) -> String {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CompileFailure> {
-    fs::read(path).map_err(|e| failure(&format!("cannot read {}: {e}", path.display()), ""))
+    regular::read_data(path, regular::LONGEST_DATA)
+        .map_err(|e| failure(&format!("cannot read {}: {e}", path.display()), ""))
 }
 
 fn describe(

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::pinned::Pinned;
 use runner_files::atomic;
 use runner_files::cache_folder::{CACHE_VARIABLE, PACKAGES, cache_folder};
+use runner_files::regular;
 use runner_files::sealed;
 use runner_types::{CodeKind, Compiled, sha256_hex};
 
@@ -146,7 +147,8 @@ impl Cache {
         let machine =
             entry.compiled.machine.as_ref().map(|path| self.code_dir().join(path.file_name().unwrap_or_default()));
         let is_sound = |path: &Path, name: &str| {
-            let is_sound = fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == name);
+            let is_sound =
+                regular::read_data(path, regular::LONGEST_DATA).is_ok_and(|bytes| sha256_hex(&bytes) == name);
             if !is_sound {
                 sealed::warn_damaged(path);
             }

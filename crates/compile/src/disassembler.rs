@@ -1,7 +1,7 @@
 //! Lists the machine code of kernels with nvdisasm, either the machine's or a fetched one. Listings are cached per
 //! kernel, because nvdisasm takes half a second for the smallest file.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +13,7 @@ use super::cache::Cache;
 use super::fetch::{FetchError, NVDISASM, Network, ensure_program};
 use super::pinned;
 use super::program::{self, Bounds};
+use runner_files::regular;
 use runner_process::programs::Programs;
 use runner_types::{CompileFailure, sha256_hex};
 
@@ -56,7 +57,7 @@ impl Disassembler {
 
     /// Listings of kernels in a cubin, by mangled name, with the functions that they call and the source lines.
     pub fn list(&self, cubin: &Path, kernels: &[&str]) -> Result<Vec<Listing>, CompileFailure> {
-        let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, &error))?;
+        let bytes = regular::read_data(cubin, regular::LONGEST_DATA).map_err(|error| unreadable(cubin, &error))?;
         self.list_bytes((cubin, &bytes), kernels)
     }
 
@@ -68,7 +69,7 @@ impl Disassembler {
         kernels: Option<&[&str]>,
         capability: (u32, u32),
     ) -> Result<PathBuf, CompileFailure> {
-        let bytes = fs::read(cubin).map_err(|error| unreadable(cubin, &error))?;
+        let bytes = regular::read_data(cubin, regular::LONGEST_DATA).map_err(|error| unreadable(cubin, &error))?;
         let parsed = Cubin::parse(&bytes).map_err(|error| failed(error.to_string()))?;
         let (major, minor) = capability;
         if parsed.architecture() != 10 * major + minor {
@@ -140,7 +141,7 @@ impl Disassembler {
         let stop = AtomicBool::new(false);
         let bounds = Bounds { readable: vec![cubin.to_owned()], folder: folder.path(), limit: LIMIT, stop: &stop };
         program::run_into(&mut command, output.into(), &bounds)?;
-        fs::read(&place).map_err(|error| unreadable(&place, &error))
+        regular::read_data(&place, regular::LONGEST_DATA).map_err(|error| unreadable(&place, &error))
     }
 }
 
@@ -155,6 +156,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> CompileFailure {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::time::{Duration, SystemTime};
 

@@ -12,6 +12,7 @@ use std::process::{Command, Output, Stdio};
 use super::cache::Cache;
 use super::fetch::{FetchError, classify, io, lock, make_dir, pip_with_hashes, publish, remove_stale, watch};
 use runner_experiment::{PackageSpec, Registry};
+use runner_files::regular;
 use runner_files::sealed;
 use runner_process::programs::{Programs, python, search_path};
 use runner_types::sha256_hex;
@@ -79,7 +80,10 @@ pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&
         Registry::Wheel => download_wheel(package, staging.path(), say)?,
         Registry::Crate => download_crate(package, staging.path())?,
     };
-    check(package, &fs::read(&archive).map_err(|source| failed(io("read", &archive, source)))?)?;
+    check(
+        package,
+        &regular::read_data(&archive, regular::LONGEST_DATA).map_err(|source| failed(io("read", &archive, source)))?,
+    )?;
     let unpacked = staging.path().join("unpacked");
     make_dir(&unpacked).map_err(failed)?;
     unpack(package, &archive, &unpacked, MOST_BYTES)?;
@@ -159,7 +163,9 @@ fn download_crate(package: &PackageSpec, staging: &Path) -> Result<PathBuf, Pack
     let archives: Vec<PathBuf> =
         files_in(&home.join("registry/cache")).map(|index| index.join(&name)).filter(|path| path.is_file()).collect();
     // cargo has a folder per registry. A package of this name from another registry has another hash.
-    let is_it = |path: &&PathBuf| fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == package.sha256);
+    let is_it = |path: &&PathBuf| {
+        regular::read_data(path, regular::LONGEST_DATA).is_ok_and(|bytes| sha256_hex(&bytes) == package.sha256)
+    };
     let found = if output.status.success() { archives.iter().find(is_it).or(archives.first()) } else { None };
     found.cloned().ok_or_else(|| PackageError::Absent { what, program: "cargo", said: said(&output) })
 }

@@ -3,12 +3,12 @@
 //! What cannot be derived has no count, since a comparison must not mistake a PTX count for it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
 use sass::{Access, Executed, Fate, Listing, PtxCount, Simulated};
 
+use runner_files::regular;
 use runner_files::sealed;
 use runner_types::{
     BodyPlan, CaseJob, CompileKey, CompileUnit, Compiled, CounterName, Counters, LineCounts, ListedCode, Note,
@@ -77,7 +77,8 @@ impl MachineCode {
     fn read(&mut self, compiled: &Compiled) -> Result<Rc<Simulated>, String> {
         let read = || {
             let listings = read_listings(compiled)?;
-            let ptx = fs::read(&compiled.code).map_err(|error| unreadable(&compiled.code, &error.to_string()))?;
+            let ptx = regular::read_data(&compiled.code, regular::LONGEST_DATA)
+                .map_err(|error| unreadable(&compiled.code, &error.to_string()))?;
             Ok(Rc::new(Simulated::new(listings, String::from_utf8_lossy(&ptx).into_owned())))
         };
         self.known.entry(compiled.key.clone()).or_insert_with(read).clone()

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 pub struct Project {
     /// Folders with links resolved; `None` if files may be anywhere.
     roots: Option<Vec<PathBuf>>,
+    /// The user's home, if it is inside a folder that the user did not name as the project.
+    home: Option<PathBuf>,
 }
 
 impl Default for Project {
@@ -24,13 +26,20 @@ impl Default for Project {
 
 impl Project {
     pub const fn everywhere() -> Self {
-        Self { roots: None }
+        Self { roots: None, home: None }
     }
 
     /// Project of a manifest: the parent of its folder, so that `../kernels` is included. It is the folder itself if
-    /// that is the top of a checkout, or if the parent is the file system root or contains the user's home.
+    /// that is the top of a checkout, or if the parent is the file system root, the user's home, or contains the home and
+    /// is not a checkout. A home inside the project is no part of it.
     pub fn from_manifest(manifest: &Path) -> Self {
-        Self { roots: Some(vec![Self::folder_of(manifest)]) }
+        Self::found(Self::folder_of(manifest))
+    }
+
+    /// A project at a folder that the user did not name.
+    fn found(root: PathBuf) -> Self {
+        let home = home().filter(|home| *home != root && home.starts_with(&root));
+        Self { roots: Some(vec![root]), home }
     }
 
     /// Project of a source that the user names: the checkout that contains it, or else the project of a manifest at the
@@ -38,7 +47,7 @@ impl Project {
     pub fn from_source(source: &Path) -> Self {
         let folder = real(&own_folder(source));
         let checkout = folder.ancestors().find(|folder| folder.join(".git").exists() && !is_too_large(folder));
-        checkout.map_or_else(|| Self::from_manifest(source), |folder| Self { roots: Some(vec![folder.to_owned()]) })
+        checkout.map_or_else(|| Self::from_manifest(source), |folder| Self::found(folder.to_owned()))
     }
 
     /// Top folder of a manifest's project, with links resolved.
@@ -52,7 +61,7 @@ impl Project {
     pub fn at(folder: &Path) -> io::Result<Self> {
         let root = fs::canonicalize(folder)?;
         if root.is_dir() {
-            Ok(Self { roots: Some(vec![root]) })
+            Ok(Self { roots: Some(vec![root]), home: None })
         } else {
             Err(io::Error::new(io::ErrorKind::NotADirectory, "it is not a folder"))
         }
@@ -62,7 +71,8 @@ impl Project {
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let both = |(mine, others): (&Vec<PathBuf>, &Vec<PathBuf>)| [mine.as_slice(), others].concat();
-        Self { roots: self.roots.as_ref().zip(other.roots.as_ref()).map(both) }
+        let home = self.home.clone().or_else(|| other.home.clone());
+        Self { roots: self.roots.as_ref().zip(other.roots.as_ref()).map(both), home }
     }
 
     /// Adds a folder to the project.
@@ -83,13 +93,18 @@ impl Project {
         self.roots.is_some()
     }
 
-    /// Whether a file, with links resolved, is in the project and not below `.git`. True for a file that does not
-    /// exist, since reading it fails anyway.
+    /// Whether a file, with links resolved, is in the project and neither below `.git` nor in the user's home. True for a
+    /// file that does not exist, since reading it fails anyway.
     pub fn has(&self, file: &Path) -> bool {
         let Some(roots) = &self.roots else { return true };
         let is_part = |inner: &Path| !inner.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"));
         let is_in = |file: &Path, root: &PathBuf| file.strip_prefix(root).is_ok_and(is_part);
-        fs::canonicalize(file).map_or(true, |file| roots.iter().any(|root| is_in(&file, root)))
+        fs::canonicalize(file)
+            .map_or(true, |file| !self.is_of_home(&file) && roots.iter().any(|root| is_in(&file, root)))
+    }
+
+    fn is_of_home(&self, file: &Path) -> bool {
+        self.home.as_ref().is_some_and(|home| file.starts_with(home))
     }
 
     /// Error message for a file that is not in the project.
@@ -98,7 +113,11 @@ impl Project {
         let real = real(file);
         let target = if real == file { String::new() } else { format!(" ({})", real.display()) };
         let is_below = self.roots.iter().flatten().any(|root| real.starts_with(root));
-        let place = if is_below { "below .git, which is not part of the project" } else { "outside of the project" };
+        let place = match is_below {
+            true if self.is_of_home(&real) => "in the user's home, which is not part of the project",
+            true => "below .git, which is not part of the project",
+            false => "outside of the project",
+        };
         format!("`{}`{target} is {place} {}", file.display(), roots.join(" and "))
     }
 
@@ -115,10 +134,15 @@ fn own_folder(file: &Path) -> PathBuf {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Whether a folder is the file system root or contains the user's home.
+/// The user's home, with links resolved.
+fn home() -> Option<PathBuf> {
+    env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| real(Path::new(&home)))
+}
+
+/// Whether a folder is the file system root, the user's home, or contains it and is not a checkout.
 fn is_too_large(folder: &Path) -> bool {
-    let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(|home| real(Path::new(&home)));
-    folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
+    let contains = |home: PathBuf| home.starts_with(folder) && (home == folder || !folder.join(".git").exists());
+    folder.parent().is_none() || home().is_some_and(contains)
 }
 
 #[cfg(test)]

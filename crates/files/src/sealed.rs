@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use crate::atomic::{self, WriteError};
+use crate::regular;
 use runner_types::sha256_hex;
 
 /// First bytes of a sealed file, followed by the SHA-256 of the content, a line feed and the content. Cache entries
@@ -36,7 +37,7 @@ pub fn write(path: &Path, content: &[u8]) -> Result<(), WriteError> {
 
 /// Content of a file that [`write`] wrote. `None` if the file is missing or damaged, or if an older version wrote it.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
-    let mut file = fs::read(path).ok()?;
+    let mut file = regular::read_data(path, regular::LONGEST_DATA).ok()?;
     let rest = file.strip_prefix(MARK)?;
     let parts = rest.split_at_checked(FILE_DIGITS).and_then(|(sum, rest)| Some((sum, rest.strip_prefix(b"\n")?)));
     if parts.is_some_and(|(sum, content)| sha256_hex(content).as_bytes() == sum) {
@@ -77,7 +78,11 @@ fn sums(root: &Path) -> io::Result<String> {
             }
         } else {
             let name = path.strip_prefix(root).unwrap_or(&path);
-            sums.push(format!("{} {}\n", sha256_hex(&fs::read(&path)?), name.display()));
+            sums.push(format!(
+                "{} {}\n",
+                sha256_hex(&regular::read_data(&path, regular::LONGEST_DATA)?),
+                name.display()
+            ));
         }
     }
     sums.sort_unstable_by(|a, b| a[FILE_DIGITS..].cmp(&b[FILE_DIGITS..]));

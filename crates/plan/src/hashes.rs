@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use runner_cuda_source::cpp;
+use runner_files::regular;
 use runner_types::{
     ArgPlan, BodyPlan, BufferPlan, CaseHashes, CaseJob, CheckPlan, Compiled, ExpectPlan, FillPlan, LaunchPlan,
     PrintedPlan, list_of, operation_counts, sha256_hex, with_lists, write_operations,
@@ -125,7 +126,7 @@ pub(super) fn golden(expect: &ExpectPlan) -> Option<String> {
 
 /// Hash of a file. An unreadable file hashes as empty; the case itself reports the error.
 pub(super) fn content(path: &Path) -> String {
-    sha256_hex(&std::fs::read(path).unwrap_or_default())
+    sha256_hex(&regular::read_data(path, regular::LONGEST_DATA).unwrap_or_default())
 }
 
 fn hash(part: &impl Serialize) -> String {

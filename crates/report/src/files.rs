@@ -179,7 +179,7 @@ pub fn write_search_sums(folder: &Path) -> Result<(), WriteError> {
     let mut sums = Vec::new();
     for name in [SEARCH_JOURNAL].iter().chain(&SEARCH_FILES) {
         let path = folder.join(name);
-        match fs::read(&path) {
+        match regular::read_data(&path, regular::LONGEST_DATA) {
             Ok(bytes) => sums.push(format!("{}  {name}\n", sha256_hex(&bytes))),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(source) => return Err(WriteError { action: "read", path, source }),

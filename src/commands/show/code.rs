@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::session::{ManifestRun, compile_case, interrupt, worker};
 use runner_compile::{Assembler, Cache, Disassembler, Target};
 use runner_experiment::Manifest;
+use runner_files::regular;
 use runner_process::programs::Programs;
 use runner_types::{CaseKey, CodeKind, CompileFailure, CompileUnit, Compiled, SourceForm};
 
@@ -131,7 +132,7 @@ fn disassemble(
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let bytes = std::fs::read(path)
+    let bytes = regular::read_data(path, regular::LONGEST_DATA)
         .map_err(|error| Failure::environment(format!("cannot read {}: {error}", path.display())))?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if !text.ends_with('\n') {

@@ -17,6 +17,7 @@ use runner_execute::{count_ptx, read_listings};
 use runner_experiment::Manifest;
 use runner_files::atomic;
 use runner_files::project::Project;
+use runner_files::regular;
 use runner_lang::format::plural_of;
 use runner_report::source_view::{At, MachineLine, PtxLine, SourceFile, SourceLine, SourceView};
 use runner_report::{SOURCE_DIR, Templates, case_name};
@@ -87,7 +88,7 @@ pub fn write_pages(run: ManifestRun<'_>, counted: &Path, console: &mut Console) 
 
 /// Counts per PTX line; empty if the case wrote none.
 fn read_counts(kept: &Path) -> Vec<LineCounts> {
-    let json = std::fs::read(kept.join(LineCounts::FILE)).ok();
+    let json = regular::read_data(&kept.join(LineCounts::FILE), regular::LONGEST_DATA).ok();
     json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default()
 }
 
@@ -119,7 +120,7 @@ fn view(
     }
     for (unit, compiled) in &units {
         let Ok(compiled) = compiled else { continue };
-        let bytes = std::fs::read(&compiled.code)
+        let bytes = regular::read_data(&compiled.code, regular::LONGEST_DATA)
             .map_err(|error| Failure::environment(format!("cannot read {}: {error}", compiled.code.display())))?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let kernels = executed_kernels(compiled, &text, counts);
@@ -229,7 +230,7 @@ impl Unit<'_> {
             return *known;
         }
         let found = self.unit.find_own(path).and_then(|own| {
-            let text = std::fs::read(&own).ok()?;
+            let text = regular::read_data(&own, regular::LONGEST_DATA).ok()?;
             let path = own.display().to_string();
             let known = view.files.iter().position(|file| file.path == path);
             Some(known.unwrap_or_else(|| {

@@ -96,6 +96,30 @@ fn a_manifest_within_its_project_needs_no_flag() {
 }
 
 #[test]
+fn a_checkout_that_contains_the_users_home_is_a_project_without_the_home() {
+    let place = Place::new();
+    place.write("p/home/private.cuh", "int secret_of_the_user;\n");
+    let check = |home: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+        let command = command.current_dir(place.path("p")).env("HOME", place.path(home));
+        let output = command.env("XDG_STATE_HOME", place.path("state")).args(["check", "experiments/x.toml"]).output();
+        let output = output.unwrap();
+        (output.status.success(), said(&output))
+    };
+    // Without a checkout, the folder may be that of all homes.
+    let (is_right, said) = check("p/home");
+    assert!(!is_right && said.contains("is outside of the project"), "{said}");
+    fs::create_dir(place.path("p/.git")).unwrap();
+    let (is_right, said) = check("p/home");
+    assert!(is_right, "{said}");
+    assert!(!check("p").0, "the checkout is the home");
+    place.write("p/kernels/k.cu", &format!("#include \"../home/private.cuh\"\n{KERNEL}"));
+    let (is_right, said) = check("p/home");
+    assert!(!is_right && said.contains("is in the user's home, which is not part of the project"), "{said}");
+    assert!(!said.contains("secret_of"), "{said}");
+}
+
+#[test]
 fn an_include_from_outside_of_the_project_is_refused_where_the_source_is_named() {
     let place = Place::new();
     for include in [place.path("secret.cuh").display().to_string(), "../../secret.cuh".to_owned()] {

@@ -80,7 +80,7 @@ fn remedy(path: &Path) -> &'static str {
     if path.file_name().is_some_and(|name| name == RECORDS_FILE) {
         "restore it from git, or write it again from the journal with `runner report --from-journal`"
     } else {
-        "start again without --resume"
+        "restore it from a copy, or run the experiment again"
     }
 }
 
