@@ -233,7 +233,7 @@ fn wanted(
         let own: Vec<&Signature> = known.iter().filter(|signature| signature.own || !has_own).collect();
         let defined: Vec<&Signature> = own.iter().copied().filter(|signature| signature.body.is_some()).collect();
         let all = if defined.is_empty() { own } else { defined };
-        (found, notes) = comparable(&all, &file);
+        (found, notes) = comparable(&all, &file, !host.launches.is_empty());
         kernels.extend(found.iter().map(|signature| whole(signature, None)));
     }
     for kernel in asked {
@@ -313,9 +313,112 @@ fn is_overloaded(signature: &Signature, known: &[Signature]) -> bool {
     known.iter().filter(|other| other.path() == signature.path()).count() > 1
 }
 
-/// The largest group of kernels with the same parameter types, and notes that name the others.
-fn comparable<'a>(all: &[&'a Signature], file: &str) -> (Vec<&'a Signature>, Vec<String>) {
-    let like = |one: &Signature| all.iter().copied().filter(|other| other.types() == one.types()).collect::<Vec<_>>();
+/// Words of kernels' names that say how a kernel computes, not what.
+const OF_VARIANTS: [&str; 68] = [
+    "bad",
+    "base",
+    "baseline",
+    "basic",
+    "best",
+    "better",
+    "block",
+    "blocked",
+    "coalesced",
+    "conflict",
+    "cuda",
+    "device",
+    "dynamic",
+    "edited",
+    "fast",
+    "faster",
+    "first",
+    "fixed",
+    "float4",
+    "free",
+    "global",
+    "gmem",
+    "good",
+    "gpu",
+    "impl",
+    "improved",
+    "kern",
+    "kernel",
+    "local",
+    "loop",
+    "mutant",
+    "naive",
+    "new",
+    "no",
+    "old",
+    "one",
+    "opt",
+    "optimised",
+    "optimized",
+    "original",
+    "padded",
+    "plain",
+    "ref",
+    "reference",
+    "right",
+    "second",
+    "shared",
+    "shuffle",
+    "simple",
+    "slow",
+    "smem",
+    "static",
+    "stride",
+    "strided",
+    "test",
+    "third",
+    "tile",
+    "tiled",
+    "tuned",
+    "two",
+    "unroll",
+    "unrolled",
+    "vec",
+    "vectorized",
+    "ver",
+    "version",
+    "warp",
+    "wrong",
+];
+
+/// Whether two names may be of kernels that compute the same: they share a word, or one has no word but those of
+/// variants.
+fn alike(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(words);
+    one.is_empty() || other.is_empty() || one.iter().any(|word| other.contains(word))
+}
+
+/// Words of a name in lowercase, without those of variants: `sum` and `rows` of `sumRowsKernel_v2`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = '_';
+    for c in name.chars() {
+        let begins = c == '_' || (c.is_uppercase() && !before.is_uppercase()) || c.is_ascii_digit();
+        if begins {
+            words.push(String::new());
+        }
+        if c.is_alphabetic()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|word| word.len() > 1 && !OF_VARIANTS.contains(&word.as_str()));
+    words
+}
+
+/// The largest group of kernels with the same parameter types, and with similar names if the file launches kernels. A note
+/// names the others.
+fn comparable<'a>(all: &[&'a Signature], file: &str, is_program: bool) -> (Vec<&'a Signature>, Vec<String>) {
+    let is_like = |one: &Signature, other: &Signature| {
+        other.types() == one.types() && (!is_program || alike(&one.name, &other.name))
+    };
+    let like = |one: &Signature| all.iter().copied().filter(|other| is_like(one, other)).collect::<Vec<_>>();
     let groups = all.iter().map(|signature| like(signature));
     // The first of several largest groups.
     let mut largest = groups.rev().max_by_key(Vec::len).unwrap_or_default();
@@ -335,7 +438,8 @@ fn comparable<'a>(all: &[&'a Signature], file: &str) -> (Vec<&'a Signature>, Vec
     };
     let others: Vec<String> =
         all.iter().filter(|signature| !largest.contains(signature)).map(|signature| shown(&signature)).collect();
-    let note = format!("left out because of their parameters: {}; name kernels of {file} with -k", others.join(", "));
+    let note =
+        format!("left out because of their parameters or names: {}; name kernels of {file} with -k", others.join(", "));
     (largest, if others.is_empty() { Vec::new() } else { vec![note] })
 }
 
@@ -426,5 +530,23 @@ mod tests {
     #[test]
     fn an_experiment_is_named_after_its_source() {
         assert_eq!(experiment_name(Path::new("src/my kernel.v2.cu")), "my_kernel_v2");
+    }
+
+    #[test]
+    fn names_of_kernels_that_compute_different_things_are_told_from_those_of_variants() {
+        for (one, other) in [
+            ("naive", "tiled"),
+            ("old", "anything"),
+            ("matrix_transpose_naive", "matrix_transpose_shared"),
+            ("reduce0", "reduce1"),
+            ("sgemmKernel", "sgemm_v2"),
+            ("SobelTex", "SobelShared"),
+        ] {
+            assert!(alike(one, other) && alike(other, one), "{one}, {other}");
+        }
+        for (one, other) in [("init", "add"), ("RowSumKernel", "NegEntropyKernel"), ("DCT8x8_kernel", "IDCT8x8_kernel")]
+        {
+            assert!(!alike(one, other) && !alike(other, one), "{one}, {other}");
+        }
     }
 }

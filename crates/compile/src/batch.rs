@@ -28,8 +28,9 @@ use super::replaced::Replaced;
 use super::to_ptx::{Built, Installed, KernelBuild};
 use super::toolkit::Toolkit;
 use super::whole_file;
-use runner_cuda_source::device_half::device_half;
+use runner_cuda_source::device_half::{device_half, reached_half};
 use runner_cuda_source::includes::Scanner;
+use runner_cuda_source::source::{is_name, tokens};
 use runner_files::project::Project;
 use runner_files::regular;
 use runner_types::{
@@ -381,27 +382,37 @@ impl Batch<'_> {
     ) -> Option<Result<(Vec<u8>, Compiled), CompileFailure>> {
         let source = identity.replaced.as_ref().map_or(&*identity.source, |replaced| &replaced.text);
         let log = identity.replaced.as_ref().map_or("", |replaced| &replaced.log);
-        let included: Vec<String> = identity
+        let headers: Vec<(String, String)> = identity
             .files
             .iter()
             .skip(1)
-            .filter_map(|path| regular::read(path).ok())
-            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .filter_map(|path| Some((path.display().to_string(), regular::read(path).ok()?)))
+            .map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned()))
             .collect();
-        let included: Vec<&str> = included.iter().map(String::as_str).collect();
+        let included: Vec<&str> = headers.iter().map(|(_, text)| text.as_str()).collect();
         let note = format!("compiled without its host code, with which nvcc refuses it: {}", refused.summary);
         let (source, mut absent) = (without_mark(source), Vec::new());
-        let mut why = refused.summary.clone();
-        for _ in 0..=MOST_HOST_HEADERS {
-            absent.extend(log::header_of_error(&why, source).filter(|header| !absent.contains(header)));
-            let text = device_half(source, &absent, &included)?;
-            let half = Identity { replaced: Some(Replaced { text, log: log.to_owned() }), ..identity.clone() };
-            let refused = match self.compile_with(installed, unit, &half, &note) {
-                Err(refused) => refused,
-                compiled => return Some(compiled),
-            };
-            log::header_of_error(&refused.summary, source).filter(|header| !absent.contains(header))?;
-            why = refused.summary;
+        let header_of = |error: &str| log::header_of_error(error, source, &headers);
+        let roots = expressions(unit);
+        let roots: Vec<&str> = roots.iter().flat_map(|root| tokens(root)).filter(|word| is_name(word)).collect();
+        let device = |absent: &[String]| device_half(source, absent, &included);
+        let reached = |absent: &[String]| reached_half(source, absent, &roots);
+        let halves: [&dyn Fn(&[String]) -> Option<String>; 2] = [&device, &reached];
+        for half in halves {
+            let mut why = refused.summary.clone();
+            for _ in 0..=MOST_HOST_HEADERS {
+                absent.extend(header_of(&why).filter(|header| !absent.contains(header)));
+                let Some(text) = half(&absent) else { break };
+                let half = Identity { replaced: Some(Replaced { text, log: log.to_owned() }), ..identity.clone() };
+                let refused = match self.compile_with(installed, unit, &half, &note) {
+                    Err(refused) => refused,
+                    compiled => return Some(compiled),
+                };
+                if header_of(&refused.summary).is_none_or(|header| absent.contains(&header)) {
+                    break;
+                }
+                why = refused.summary;
+            }
         }
         None
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::includes::literal_length;
-use crate::source::{closing, is_name, tokens};
+use crate::source::{closing, function_at, is_name, tokens};
 
 /// Keywords that mark a declaration as usable by device code.
 const OF_DEVICE: [&str; 9] = [
@@ -62,6 +62,83 @@ pub fn device_half(text: &str, absent: &[String], headers: &[&str]) -> Option<St
     }
     half.push_str(&without_headers[at..]);
     (half != text).then_some(half)
+}
+
+/// The declarations that these names reach, without the others and without every `#include` of the `absent` headers.
+/// `None` if there is nothing to remove, or if braces do not match.
+///
+/// Host code may also be in what device code could use, as in the members of a class. If a kernel names none of it, its
+/// meaning does not change. Operators are always kept, since they are used without their names.
+pub fn reached_half(text: &str, absent: &[String], names: &[&str]) -> Option<String> {
+    let without_headers = without_includes(text, absent);
+    let mask = masked(&without_headers);
+    let all = declarations(&mask)?;
+    let kept = reached(text, &all, names, &|_| true);
+    let mut half = String::with_capacity(text.len());
+    let mut at = 0;
+    for (place, Declaration { range, words, .. }) in all.iter().enumerate() {
+        half.push_str(&without_headers[at..range.start]);
+        if kept.contains(&place) || words.contains(&"operator") {
+            half.push_str(&without_headers[range.clone()]);
+        } else {
+            half.push_str(&emptied(&without_headers[range.clone()], &mask[range.clone()]));
+        }
+        at = range.end;
+    }
+    half.push_str(&without_headers[at..]);
+    (half != text).then_some(half)
+}
+
+/// Places of the declarations that these names reach, directly or by other declarations and macros, among those that
+/// `may_be_kept`.
+pub(crate) fn reached(
+    text: &str,
+    all: &[Declaration<'_>],
+    names: &[&str],
+    may_be_kept: &dyn Fn(&Declaration<'_>) -> bool,
+) -> BTreeSet<usize> {
+    let macros: Vec<Vec<&str>> =
+        text.lines().filter(|line| line.trim_start().starts_with('#')).map(|line| tokens(line.trim_start())).collect();
+    let introduced: Vec<BTreeSet<&str>> = all.iter().map(|declaration| introduced(&declaration.words)).collect();
+    let (mut kept, mut known) = (BTreeSet::new(), BTreeSet::new());
+    let mut wanted: Vec<&str> = names.to_vec();
+    while let Some(name) = wanted.pop() {
+        if !known.insert(name.to_owned()) {
+            continue;
+        }
+        for (place, declaration) in all.iter().enumerate() {
+            if introduced[place].contains(name) && may_be_kept(declaration) && kept.insert(place) {
+                wanted.extend(declaration.words.iter().filter(|word| is_name(word)));
+            }
+        }
+        let values = macros.iter().filter_map(|words| match &words[..] {
+            ["#", "define", of, value @ ..] if *of == name => Some(value),
+            _ => None,
+        });
+        wanted.extend(values.flatten().filter(|word| is_name(word)));
+    }
+    kept
+}
+
+/// Names that a declaration introduces: of a function, its own; of anything else, those outside parentheses and bodies,
+/// and enumerators.
+fn introduced<'a>(words: &[&'a str]) -> BTreeSet<&'a str> {
+    let body = words.iter().position(|word| *word == "{").unwrap_or(words.len());
+    let is_defined = is_function(&words[..body]) && body < words.len();
+    if is_defined && !words[..body].contains(&"typedef") {
+        return function_at(words).map(|at| words[at]).into_iter().collect();
+    }
+    let is_enum = words[..body].contains(&"enum");
+    let mut depth = 0_usize;
+    let outside = words.iter().filter(|word| {
+        match **word {
+            "{" | "(" => depth += 1,
+            "}" | ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (depth == 0 || is_enum) && is_name(word)
+    });
+    outside.copied().collect()
 }
 
 /// The newlines and directives of a part of the source.
@@ -279,6 +356,7 @@ fn without_includes(text: &str, absent: &[String]) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
     use super::*;
 
@@ -329,6 +407,20 @@ mod tests {
         let of_header =
             device_half("FN int f() { return 1; }\nint g() { return 1; }\n", &[], &["#define FN __device__\n"]);
         assert_eq!(of_header.as_deref(), Some("FN int f() { return 1; }\n\n"));
+    }
+
+    #[test]
+    fn what_no_kernel_reaches_goes_even_if_device_code_could_use_it() {
+        let text = "#include <helper.h>\n#define SIZE (TILE * 2)\n#define TILE 4\nclass Timer { Watch *watch; };\n\
+                    struct P { float x; };\nP operator+(P a, P b) { return a; }\nnamespace n {\n__device__ float twice(P p) { return 2 * p.x; }\n\
+                    __device__ void log(Timer *t) {}\n}\n__global__ void k(float *x)\n{ x[SIZE] = n::twice(P()); }\n\
+                    __global__ void other(Timer t) {}\n";
+        let half = reached_half(text, &["helper.h".to_owned()], &["k"]).unwrap();
+        let left: Vec<usize> =
+            half.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(|(at, _)| at + 1).collect();
+        assert_eq!(left, [2, 3, 5, 6, 7, 8, 10, 11, 12]);
+        assert_eq!(half.lines().count(), text.lines().count());
+        assert_eq!(reached_half("__global__ void k() {}\n", &[], &["k"]), None);
     }
 
     #[test]

@@ -3,11 +3,9 @@
 //! A file with a kernel often has a function that computes the same on the host. Only declarations that this function
 //! reaches are kept, so that neither kernels nor calls of the runtime have to compile.
 
-use std::collections::BTreeSet;
-
-use crate::device_half::{Declaration, declarations, emptied, is_function, masked};
+use crate::device_half::{Declaration, declarations, emptied, is_function, masked, reached};
 use crate::parameter::{Parameter, parameter};
-use crate::source::{closing, function_at, is_name, split};
+use crate::source::{closing, function_at, split};
 
 /// Headers that host functions use, and qualifiers that a host's compiler does not know.
 const PREAMBLE: &str = "#include <algorithm>\n#include <array>\n#include <cassert>\n#include <cfloat>\n#include <climits>\n\
@@ -53,28 +51,7 @@ fn host_function(text: &str, declaration: &Declaration<'_>) -> Option<HostFuncti
 pub fn host_half(text: &str, function: &str) -> Option<String> {
     let mask = masked(text);
     let all = declarations(&mask)?;
-    let mut kept: BTreeSet<usize> = BTreeSet::new();
-    let mut wanted: Vec<&str> = vec![function];
-    let mut known: BTreeSet<&str> = BTreeSet::new();
-    while let Some(name) = wanted.pop() {
-        if !known.insert(name) {
-            continue;
-        }
-        for (place, declaration) in all.iter().enumerate() {
-            if is_of_host(declaration) && names(&declaration.words).contains(name) && kept.insert(place) {
-                wanted.extend(declaration.words.iter().filter(|word| is_name(word)));
-            }
-        }
-        // A macro's value may use further names.
-        for line in text.lines().filter(|line| line.trim_start().starts_with('#')) {
-            let words = crate::source::tokens(line);
-            if let ["#", "define", of, value @ ..] = &words[..]
-                && *of == name
-            {
-                wanted.extend(value.iter().filter(|word| is_name(word)));
-            }
-        }
-    }
+    let kept = reached(text, &all, &[function], &is_of_host);
     let mut half = String::from(PREAMBLE);
     let mut at = 0;
     for (place, Declaration { range, .. }) in all.iter().enumerate() {
@@ -104,26 +81,6 @@ fn is_of_host(declaration: &Declaration<'_>) -> bool {
     let of_device = words.iter().any(|word| OF_DEVICE.contains(word))
         || (head.contains(&"__device__") && !head.contains(&"__host__") && is_function(head));
     !launches && !calls && !of_device
-}
-
-/// Names that a declaration introduces: of a function, its own; of anything else, those outside parentheses and bodies,
-/// and enumerators.
-fn names<'a>(words: &[&'a str]) -> BTreeSet<&'a str> {
-    let body = words.iter().position(|word| *word == "{").unwrap_or(words.len());
-    if is_function(&words[..body]) && !words[..body].contains(&"typedef") {
-        return function_at(words).map(|at| words[at]).into_iter().collect();
-    }
-    let is_enum = words[..body].contains(&"enum");
-    let mut depth = 0_usize;
-    let outside = words.iter().filter(|word| {
-        match **word {
-            "{" | "(" => depth += 1,
-            "}" | ")" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        (depth == 0 || is_enum) && is_name(word)
-    });
-    outside.copied().collect()
 }
 
 #[cfg(test)]

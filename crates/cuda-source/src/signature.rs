@@ -3,6 +3,7 @@
 //! Macros are not expanded and types are not looked up: a parameter's type consists of the tokens in the source.
 
 use crate::expand::Functions;
+use crate::expression::Expression;
 use crate::kernel_body::KernelBody;
 use crate::parameter::{Parameter, joined, parameter};
 use crate::source::{
@@ -11,7 +12,7 @@ use crate::source::{
 use crate::types::Types;
 
 /// Declaration of a `__global__` function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Signature {
     /// Function name without namespaces.
     pub name: String,
@@ -22,6 +23,8 @@ pub struct Signature {
     pub parameters: Vec<Parameter>,
     /// How the kernel uses its parameters; `None` for a declaration without a body.
     pub body: Option<KernelBody>,
+    /// Maximum number of threads per block, from `__launch_bounds__`.
+    pub most_threads: Option<Expression>,
     /// Whether the file itself, rather than an included file, defines the kernel.
     pub own: bool,
 }
@@ -145,8 +148,16 @@ fn signature(tokens: &[&str], at: usize, own: bool, context: &Context) -> Option
             KernelBody::read(&body.iter().map(String::as_str).collect::<Vec<_>>(), &names)
         }),
         parameters,
+        most_threads: most_threads(&tokens[begin..name]),
         own,
     })
+}
+
+/// First argument of `__launch_bounds__` in a kernel's head.
+fn most_threads(head: &[&str]) -> Option<Expression> {
+    let open = head.iter().position(|token| *token == "__launch_bounds__")? + 1;
+    let close = closing(head, open)?;
+    split(head.get(open + 1..close)?).first().map(|tokens| Expression::parse(tokens))
 }
 
 /// Namespaces that qualify the kernel's name in its definition: `void mine::scale(…)`.
@@ -256,6 +267,19 @@ mod tests {
             found.template.iter().map(|p| (p.name.as_str(), p.default.as_deref())).collect();
         assert_eq!(template, [("T", None), ("B", Some("(1>0)"))]);
         assert_eq!((found.name.as_str(), found.parameters[0].text.as_str()), ("k", "T *x"));
+    }
+
+    #[test]
+    fn the_bound_of_a_launch_is_read_wherever_it_stands() {
+        for head in [
+            "__launch_bounds__(128) __global__ void k",
+            "__global__ void __launch_bounds__(128, 2) k",
+            "extern \"C\" __global__ __launch_bounds__(64 * 2) void k",
+        ] {
+            let bound = only(&format!("int before; {head}(int *x) {{}}")).most_threads.unwrap();
+            assert_eq!(bound.interval(&|_| None), Some((128, 128)), "{head}");
+        }
+        assert_eq!(only("__global__ void k(int *x) {}").most_threads, None);
     }
 
     #[test]

@@ -204,6 +204,11 @@ impl Draft {
         self.variants.first().map(|variant| variant.name.as_str())
     }
 
+    /// Threads per block of the first variant.
+    pub fn block(&self) -> Option<&[String]> {
+        self.variants.first().map(|variant| variant.block.as_slice())
+    }
+
     /// Path in the manifest and text of the C++ source that the checks need, if any.
     pub fn reference(&self) -> Option<(&str, &str)> {
         self.reference.as_ref().map(|reference| (&*reference.path, &*reference.text))

@@ -29,6 +29,12 @@ const MOST_TIMES: u64 = 1 << 16;
 /// Bytes of dynamic shared memory that are tried.
 const SHARED: [u32; 3] = [4096, 16384, 49152];
 
+/// Threads per block that are tried, in one and in two dimensions.
+const BLOCKS: [&[&str]; 2] = [&["128", "64", "32"], &["8,8", "32,8", "32,2"]];
+
+/// First sizes that are tried for a kernel that does not end in time.
+const SMALL: [&str; 3] = ["2**12", "2**9", "2**6"];
+
 /// What a fault says of the sizes that were chosen.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault<'a> {
@@ -40,10 +46,18 @@ enum Fault<'a> {
         /// Whether the kernel has none.
         is_absent: bool,
     },
+    /// The kernel does not end in time.
+    Slow,
 }
+
+/// Message of a kernel that does not end in time.
+const TIMED_OUT: &str = "timed out";
 
 impl<'a> Fault<'a> {
     fn read(message: &'a str) -> Option<Self> {
+        if message == TIMED_OUT {
+            return Some(Self::Slow);
+        }
         if message.contains("access to shared memory") {
             return Some(Self::SharedMemory { is_absent: message.contains("it has 0 bytes") });
         }
@@ -87,6 +101,8 @@ struct Options {
     buffers: BTreeMap<String, Buffer>,
     integer: Option<(String, String)>,
     shared: Option<String>,
+    block: Option<String>,
+    n: Option<String>,
 }
 
 impl Options {
@@ -103,7 +119,11 @@ impl Options {
     /// The options as a shell takes them.
     fn shown(&self) -> String {
         let bytes = self.shared.iter().map(|bytes| format!("--shared {bytes}"));
-        self.arguments().iter().map(|option| shown(option)).chain(bytes).collect::<Vec<_>>().join(" ")
+        let block = self.block.iter().map(|block| format!("--block {block}"));
+        let n = self.n.iter().map(|n| format!("--n '{n}'"));
+        let arguments = self.arguments();
+        let arguments = arguments.iter().map(|option| shown(option));
+        arguments.chain(bytes).chain(block).chain(n).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -128,6 +148,10 @@ impl Remedy<'_> {
         let mut found = Options::default();
         let mut amounts = SHARED.into_iter();
         let mut integers = draft.integers().into_iter();
+        // Blocks that the user has not chosen.
+        let dimensions = draft.block().filter(|_| self.args.kernels.block.is_empty()).map_or(0, <[String]>::len);
+        let mut blocks = dimensions.checked_sub(1).and_then(|at| BLOCKS.get(at)).copied().unwrap_or_default().iter();
+        let mut small = SMALL.iter().filter(|_| self.args.kernels.n.is_empty());
         for _ in 0..MOST_ATTEMPTS {
             if begin.elapsed() > LONGEST {
                 return None;
@@ -146,7 +170,13 @@ impl Remedy<'_> {
                     (!std::mem::replace(&mut buffer.is_input, true)).then_some(())?;
                 }
                 Fault::SharedMemory { is_absent: true } => found.shared = Some(amounts.next()?.to_string()),
-                Fault::SharedMemory { is_absent: false } => found.integer = Some(integers.next()?),
+                Fault::SharedMemory { is_absent: false } => {
+                    found.block = blocks.next().map(|block| (*block).to_owned());
+                    if found.block.is_none() {
+                        found.integer = Some(integers.next()?);
+                    }
+                }
+                Fault::Slow => found.n = Some((*small.next()?).to_owned()),
             }
             match self.outcome(&found, &name, console)? {
                 End::Passed => return Some(format!("With {} it runs without a fault.", found.shown())),
@@ -169,6 +199,12 @@ impl Remedy<'_> {
         if let Some(bytes) = &found.shared {
             args.kernels.shared = vec![bytes.clone()];
         }
+        if let Some(block) = &found.block {
+            args.kernels.block = vec![block.clone()];
+        }
+        if let Some(n) = &found.n {
+            args.kernels.n = vec![n.clone()];
+        }
         args.kernels.arguments.extend(found.arguments());
         let (_, manifest) = (self.manifest_of)(&args)?;
         let folder = tempfile::tempdir().ok()?;
@@ -180,10 +216,11 @@ impl Remedy<'_> {
     }
 }
 
-/// Message of the trap that ended a variant.
+/// Message of the trap or the timeout that ended a variant.
 fn fault_of(cases: &[runner_types::CaseRecord], name: &str) -> Option<String> {
     cases.iter().filter(|case| case.case.key.variant == name).find_map(|case| match &case.outcome {
         Outcome::Trap { message } => Some(message.clone()),
+        Outcome::TimedOut { .. } => Some(TIMED_OUT.to_owned()),
         _ => None,
     })
 }
@@ -200,11 +237,12 @@ mod tests {
 
     #[test]
     fn options_are_shown_as_a_shell_takes_them() {
-        let mut options = Options { shared: Some("4096".to_owned()), ..Options::default() };
+        let text = |text: &str| Some(text.to_owned());
+        let mut options = Options { shared: text("4096"), block: text("8,8"), n: text("2**9"), ..Options::default() };
         options.buffers.insert("x".to_owned(), Buffer { is_input: true, times: 4, len: "n".to_owned() });
         options.buffers.insert("y".to_owned(), Buffer { is_input: true, ..Buffer::default() });
         options.integer = Some(("size".to_owned(), "256".to_owned()));
-        assert_eq!(options.shown(), "--arg 'x=in:4*n' --arg y=in --arg size=256 --shared 4096");
+        assert_eq!(options.shown(), "--arg 'x=in:4*n' --arg y=in --arg size=256 --shared 4096 --block 8,8 --n '2**9'");
     }
 
     #[test]

@@ -322,7 +322,7 @@ fn the_file_itself_says_how_its_kernels_are_launched_and_named() {
         "d = i32[n], input and output",
         "mine::fixed: block, grid from the launch at k.cu:11",
         "mine::dynamic: block, grid, shared memory from the launch at k.cu:12",
-        "left out because of their parameters: other; name kernels of k.cu with -k",
+        "left out because of their parameters or names: other; name kernels of k.cu with -k",
         "`mine::dynamic` is right and does ",
     ];
     expect(&folder, &["try", "--backend", "sim", "k.cu"], 0, &said);
@@ -387,6 +387,40 @@ fn the_kernels_of_a_file_run_though_its_host_half_does_not_compile() {
 }
 
 #[test]
+fn the_kernels_run_though_a_class_of_the_host_and_a_header_in_a_header_do_not_compile() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "#include \"loss.h\"\nusing namespace framework;\n\
+                class Operator { StopWatch *timer; Operator() { cudaStreamCreate(nullptr); start(&timer); } };\n\
+                static float half_of(float);\n__device__ float twice(float x) { return 2 * x; }\n\
+                __global__ void k(const float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+                if (i < n) y[i] = twice(x[i]); }\n\
+                void Loss::run(Tensor x) { k<<<1, 64>>>(x.data(), x.data(), 64); }\n";
+    for (name, text) in [
+        ("k.cu", file),
+        ("loss.h", "#include \"blob.h\"\nnamespace framework { struct Loss { void run(Tensor x); }; }\n"),
+        ("blob.h", "#include <absent_framework.h>\n"),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    expect(&folder, &[&TRY[..], &["k.cu"]].concat(), 0, &["`k` ran without a fault"]);
+    // What a kernel uses is not left out.
+    fs::write(folder.path().join("k.cu"), file.replace("twice(x[i])", "twice(x[i]) + Blob::size")).unwrap();
+    expect(&folder, &[&TRY[..], &["k.cu"]].concat(), 1, &["absent_framework.h: No such file or directory"]);
+}
+
+#[test]
+fn a_launch_of_more_threads_than_can_be_simulated_is_as_large_as_the_first_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "__global__ void k(float *c, const float *a) { int i = blockIdx.x * blockDim.x + threadIdx.x; c[i] = 2 * a[i]; }\n\
+                int main() { int size = 1 << 24; float *d; cudaMalloc(&d, size * sizeof(float)); k<<<size / 256, 256>>>(d, d); }\n";
+    fs::write(folder.path().join("k.cu"), file).unwrap();
+    let (code, out, error) = run(&folder, &["try", "--backend", "sim", "k.cu"]);
+    assert_eq!(code, Some(0), "{out}{error}");
+    // 240 blocks of 256 threads are the simulator's 61,440 elements.
+    assert!(out.lines().any(|line| line.split_whitespace().take(4).eq(["k", "unchecked", "240", "256"])), "{out}");
+}
+
+#[test]
 fn a_first_kernel_that_reads_too_far_is_shown_with_options_by_which_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     // Neither that `other` is read nor how far `x` is read follows from the text.
@@ -400,6 +434,12 @@ fn a_first_kernel_that_reads_too_far_is_shown_with_options_by_which_it_runs() {
     expect(&folder, &["try", "--backend", "sim", "k.cu"], 1, &said);
     let options = ["try", "--backend", "sim", "k.cu", "--arg", "other=in", "--arg", "x=2*n"];
     expect(&folder, &options, 0, &["1 of 1 cases ran"]);
+    // How many threads may use the array does not follow from the text.
+    let file = "__global__ void k(const float *x, float *y, int n) { __shared__ float s[64]; float *p = s;\n\
+                int i = blockIdx.x * blockDim.x + threadIdx.x; p += threadIdx.x; *p = i < n ? x[i] : 0; if (i < n) y[i] = *p; }\n";
+    fs::write(folder.path().join("k.cu"), file).unwrap();
+    expect(&folder, &[&TRY[..], &["k.cu"]].concat(), 1, &["With --block 64 it runs without a fault."]);
+    expect(&folder, &[&TRY[..], &["k.cu", "--block", "64"]].concat(), 0, &["1 of 1 cases ran"]);
 }
 
 #[test]

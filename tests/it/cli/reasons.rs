@@ -153,7 +153,8 @@ fn in_a_table_of_counts_each_step_has_its_ratio_to_the_row_before() {
     let screen = runner_report::Screen { styled: false, width: None };
     let text = runner_report::terminal(&records, screen);
     let head = text.lines().find(|line| line.contains("× row before")).unwrap_or_else(|| panic!("{text}"));
-    assert!(head.trim_start().starts_with("variant  inst_executed  × row before"), "{head}");
+    let titles: Vec<&str> = head.split_whitespace().take(5).collect();
+    assert_eq!(titles, ["variant", "inst_executed", "×", "row", "before"]);
     let cell = |variant: &str, place: usize| -> f64 {
         let row = text.lines().find(|line| line.split_whitespace().next() == Some(variant)).unwrap();
         row.split_whitespace().nth(place).unwrap().trim_end_matches('×').parse().unwrap()

@@ -26,6 +26,24 @@ fn dimensions(wanted: &Wanted) -> usize {
 /// that an extent shows which sizes it was computed from.
 const STAND_INS: [i128; 6] = [1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099];
 
+/// Maximum number of threads of a launch that does not follow from a size.
+const MOST_FIXED_THREADS: i128 = 1 << 20;
+
+/// A block with at most this many threads: the largest side is halved until it fits.
+fn within(mut block: Vec<i128>, most: Option<i128>) -> Vec<i128> {
+    let Some(most) = most else { return block };
+    if let [threads] = &mut block[..] {
+        *threads = most.min(*threads);
+    }
+    while block.iter().product::<i128>() > most {
+        match block.iter_mut().max() {
+            Some(side) if *side > 1 => *side /= 2,
+            _ => break,
+        }
+    }
+    block
+}
+
 /// Stand-ins for sizes that must be multiples of a block.
 const WHOLE_STAND_INS: [i128; 6] = [1_028_096, 1_052_672, 1_077_248, 1_101_824, 1_110_016, 1_134_592];
 
@@ -461,6 +479,14 @@ impl Plan<'_> {
         scope
     }
 
+    /// The same for sizes as small as the simulator's.
+    fn small_scope(&self, kernel: usize, block: &[i128]) -> Scope {
+        let mut scope = self.scope(block);
+        let small = if dimensions(&self.kernels[kernel]) == 1 { 1 << 15 } else { 1 << 7 };
+        self.sizes.iter().for_each(|size| scope.set(size.name.clone(), Value::Int(small)));
+        scope
+    }
+
     fn finish(self) -> Sizes {
         let mut found = Sizes::default();
         let mut lens: BTreeMap<usize, Vec<(i128, bool)>> = BTreeMap::new();
@@ -559,6 +585,7 @@ impl Plan<'_> {
                     _ => vec![8, 8, 4],
                 };
                 let block = all[kernel].clone().or_else(|| other.cloned()).unwrap_or(default);
+                let block = within(block, self.most_threads(kernel));
                 let given = self.given.blocks.get(kernel).cloned().flatten();
                 let scope = self.scope(&[]);
                 let numbers =
@@ -569,6 +596,23 @@ impl Plan<'_> {
                 (given.unwrap_or_else(|| shown(&block)), sides, taken)
             })
             .collect()
+    }
+
+    /// Maximum number of threads per block that the kernel's `__launch_bounds__` allow.
+    fn most_threads(&self, kernel: usize) -> Option<i128> {
+        let wanted = &self.kernels[kernel];
+        let of_template = |name: &str| {
+            let (_, value) = self.given.types.get(kernel)?.iter().find(|(parameter, _)| parameter == name)?;
+            value.parse().ok()
+        };
+        let value = |name: &Expression| match name {
+            Expression::Name(name) => {
+                of_template(name).or_else(|| wanted.constants.get(name).copied()).map(|value| (value, value))
+            }
+            _ => None,
+        };
+        let (low, high) = wanted.signature.most_threads.as_ref()?.interval(&value)?;
+        (low == high && low >= 1).then_some(low)
     }
 
     /// Grid of a kernel as numbers; its text is stored in `shape`.
@@ -588,7 +632,11 @@ impl Plan<'_> {
         if let Some(texts) = self.launched_grid(kernel, &reach)
             && let Some(found) = numbers(&texts).filter(|found| found.iter().all(|blocks| *blocks >= 1))
         {
-            shape.grid = texts;
+            // A quotient that suits the file's sizes may be zero for smaller ones.
+            let small = self.small_scope(kernel, &sides);
+            let is_zero = |text: &String| evaluate(text, &small).is_some_and(|blocks| blocks < 1);
+            let at_least_one = |text: String| if is_zero(&text) { format!("max(1, {text})") } else { text };
+            shape.grid = texts.into_iter().map(at_least_one).collect();
             shape.taken.push("grid");
             return found;
         }
@@ -653,7 +701,13 @@ impl Plan<'_> {
         let strides =
             self.kernels[kernel].signature.body.as_ref().is_some_and(|body| body.mentions(|token| token == "gridDim"));
         let is_kept = self.of.keys().all(|position| self.kept.contains_key(position)) && !self.of.is_empty();
-        (mentions || strides || is_kept || (reach.spans == [None; 3] && self.of.is_empty())).then_some(texts)
+        // Nothing but the launch says how many threads there are. If they are too many to simulate, `n` takes their place.
+        let threads =
+            |sides: &mut dyn Iterator<Item = Option<i128>>| sides.map(Option::unwrap_or_default).product::<i128>();
+        let block = threads(&mut launch.block.iter().map(|side| launch.integer(side)));
+        let is_huge = block * threads(&mut texts.iter().map(|text| text.parse().ok())) > MOST_FIXED_THREADS;
+        let is_fixed = reach.spans == [None; 3] && self.of.is_empty() && !is_huge;
+        (mentions || strides || is_kept || is_fixed).then_some(texts)
     }
 
     /// Translates a host expression to the manifest's names. Variables that are not passed to the kernel are replaced

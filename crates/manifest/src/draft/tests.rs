@@ -277,3 +277,18 @@ fn templates_get_arguments_that_their_names_suggest() -> Result<(), Vec<String>>
     assert_eq!(super::template_guess(guessed, &["double".into()]), ["double", "16", "false"]);
     Ok(())
 }
+
+#[test]
+fn a_block_keeps_to_the_bound_of_its_kernel_and_a_small_grid_has_a_block() {
+    let source = "#define MOST 128\n\
+                  __launch_bounds__(MOST) __global__ void one(float *x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = 1; }\n\
+                  __global__ void __launch_bounds__(64) two(float *x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
+                  int j = blockIdx.y * blockDim.y + threadIdx.y; if (i < n && j < n) x[j * n + i] = 1; }\n\
+                  __global__ void few(float *x, int n) { for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) x[i] = 1; }\n\
+                  int main() { int n = 1 << 24; float *d; cudaMalloc(&d, n * 4); few<<<n / 65536, 256>>>(d, n); }\n";
+    let text =
+        |kernel: &str| draft_of(source, &[kernel], |_| {}).map_or_else(|faults| faults.join("\n"), |[text, _]| text);
+    assert!(text("one").contains("let    = { block = \"128\" }"), "{}", text("one"));
+    assert!(text("two").contains("block  = [\"8\", \"8\"]"), "{}", text("two"));
+    assert!(text("few").contains("grid   = [\"max(1, n / 65536)\"]"), "{}", text("few"));
+}
