@@ -10,6 +10,7 @@ mod lines;
 mod machine_code;
 mod manifests;
 mod markdown;
+mod notation;
 mod rollup;
 mod sources;
 mod summary;

@@ -165,7 +165,7 @@ fn one_more_load_per_thread_is_found_and_explained() {
             "✗ 2 cases do more work (scale on Simulated H100, ",
             "\n2 cases: 2 do more work.",
             "source changed",
-            "gld_requests 32 → 64",
+            "gld_sectors 128 → 256",
         ],
     );
     assert!(!repository.is_there("reports"), "the report is below target/");

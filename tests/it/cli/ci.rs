@@ -132,9 +132,9 @@ fn one_more_transaction_in_one_kernel_fails_the_job_and_is_explained() {
     let changed = pull_request(|repository| repository.write("kernels/load.cuh", LOADS_TWICE));
     let (code, page) = compared(&changed, script, "HEAD^1");
     assert_eq!(code, 4, "{page}");
-    // 1024 elements are 32 warps, each with one more load.
+    // 1024 floats are 128 sectors, each of which is loaded twice.
     assert!(page.starts_with("## ✗ 1 of 2 experiments changed: `scale` 2 cases do more work ("), "{page}");
-    assert!(page.contains("gld_requests 32 → 64"), "{page}");
+    assert!(page.contains("gld_sectors 128 → 256"), "{page}");
     let (worst, rest) = page.split_once("<summary><b>Unaffected: 1</b></summary>").expect("it is folded");
     assert!(worst.contains("### ▲ More work: 2") && rest.contains("- other, Simulated H100: 2 same"), "{page}");
     assert_eq!(fs::read_to_string(changed.path("target/ci/number")).unwrap(), "7\n");

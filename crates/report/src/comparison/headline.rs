@@ -15,7 +15,7 @@ const MOST_EXPERIMENTS: usize = 4;
 /// Kinds that leave an experiment unaffected.
 const UNAFFECTED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];
 
-/// The verdict and its subject: `✗ 12 slower (reduce on NVIDIA H100 80GB HBM3, measured, 1a2b3c4d → 5e6f7a8b)`.
+/// The verdict and its subject: `✗ 12 cases slower (+8.00 %) (reduce on NVIDIA H100 80GB HBM3, measured, 1a2b3c4d → 5e6f7a8b)`.
 pub fn headline(compared: Compared<'_>) -> String {
     format!("{} ({})", verdict(compared.comparison), subject(compared))
 }
@@ -48,7 +48,7 @@ fn verdict(comparison: &Comparison) -> String {
     };
     let counts = counted(false);
     let tallies = |kinds: &[Kind]| -> Vec<String> {
-        let named = |kind: &Kind| Some(words::cases(*kind, *counts.get(kind)?)? + &detail(comparison, *kind));
+        let named = |kind: &Kind| Some(words::cases(*kind, *counts.get(kind)?)? + &detail(comparison, *kind, false));
         kinds.iter().filter_map(named).collect()
     };
     let claims = failing_claims(comparison);
@@ -59,13 +59,13 @@ fn verdict(comparison: &Comparison) -> String {
     let improved = tallies(&[Kind::Fixed, Kind::Faster, Kind::LessWork]);
     let neutral = tallies(&[Kind::Mixed, Kind::Undecided, Kind::New]);
     let of_experiments = experiments_changed(comparison);
+    let is_of_one = of_experiments.is_none();
     let gone = tallies(&[Kind::Gone]);
     // With several experiments, their list names the cases that are gone.
-    let less: Vec<String> =
-        weakened(comparison).into_iter().chain(gone.into_iter().filter(|_| of_experiments.is_none())).collect();
+    let less: Vec<String> = weakened(comparison).into_iter().chain(gone.into_iter().filter(|_| is_of_one)).collect();
     let informing = excused(comparison, &counted(true));
     let is_compared = |change: &Change| !matches!(change.kind, Kind::New | Kind::Gone);
-    let nothing = !comparison.changes().any(is_compared) && of_experiments.is_none();
+    let nothing = !comparison.changes().any(is_compared) && is_of_one;
     let failed = comparison.failed.len();
     let failed = (failed > 0).then(|| format!("{} not compared", plural(failed as u64, "experiment")));
     let gate = comparison.gate();
@@ -85,7 +85,6 @@ fn verdict(comparison: &Comparison) -> String {
     }
     let nothing = nothing.then(|| "nothing compared".to_owned()).filter(|_| passes);
     let parts: Vec<String> = if passes {
-        let is_of_one = comparison.reports.len() == 1;
         let more = improved.into_iter().chain(neutral).filter(|_| is_of_one);
         let (doubts, rest) = if is_doubtful { (less, named) } else { (named, less) };
         let doubts = nothing.into_iter().chain(informing).chain(doubts);
@@ -99,8 +98,9 @@ fn verdict(comparison: &Comparison) -> String {
 }
 
 /// By how much times changed, or what cannot be compared: ` (+8.00 %)`, ` (inputs changed)`.
-fn detail(comparison: &Comparison, kind: Kind) -> String {
-    let rows: Vec<rollup::Row<'_>> = words::rows(comparison).filter(|(_, change)| change.kind == kind).collect();
+fn detail(comparison: &Comparison, kind: Kind, is_excused: bool) -> String {
+    let is_meant = |(_, change): &rollup::Row<'_>| change.kind == kind && change.is_excused() == is_excused;
+    let rows: Vec<rollup::Row<'_>> = words::rows(comparison).filter(is_meant).collect();
     let text = match kind {
         Kind::Slower | Kind::Faster => rollup::times(rows.iter().map(|(_, change)| *change)),
         Kind::Incomparable => {
@@ -144,12 +144,9 @@ fn weakened(comparison: &Comparison) -> Vec<String> {
     less
 }
 
-/// Slowdowns and the like that do not fail, and why: `1 case slower, which does not fail (another driver)`.
+/// Slowdowns and the like that do not fail, and why: `1 case slower (+8.00 %), not failed because of another driver`.
 fn excused(comparison: &Comparison, counts: &BTreeMap<Kind, usize>) -> Vec<String> {
-    let excusing: BTreeSet<&str> = comparison
-        .reports
-        .iter()
-        .flat_map(|report| report.changes.iter().map(move |change| (report, change)))
+    let excusing: BTreeSet<&str> = words::rows(comparison)
         .filter(|(_, change)| change.is_excused())
         .flat_map(|(report, change)| {
             let differing = report.differences.iter().chain(&change.differences).filter(|_| change.informs);
@@ -158,7 +155,7 @@ fn excused(comparison: &Comparison, counts: &BTreeMap<Kind, usize>) -> Vec<Strin
         })
         .collect();
     let excusing: Vec<&str> = excusing.into_iter().collect();
-    let count = |kind: &Kind| Some(words::cases(*kind, *counts.get(kind)?)? + &detail(comparison, *kind));
+    let count = |kind: &Kind| Some(words::cases(*kind, *counts.get(kind)?)? + &detail(comparison, *kind, true));
     let found: Vec<String> = Kind::ALL.iter().filter(|kind| words::GATING.contains(kind)).filter_map(count).collect();
     if found.is_empty() {
         return Vec::new();

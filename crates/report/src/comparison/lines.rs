@@ -1,6 +1,6 @@
 //! Source lines at which counts changed.
 
-use super::words::number_of;
+use super::notation::number_of;
 use runner_lang::format::plural;
 use runner_results::analyse::compare::{Change, CounterChange, LineChange};
 use runner_types::CountedLine;

@@ -1,6 +1,7 @@
 //! What changed in the manifests, and which experiments and reports only one side has.
 
-use super::words::{self, code, without_common};
+use super::notation::{self, code};
+use super::words::without_common;
 use crate::claims::detail;
 use runner_lang::format::plural;
 use runner_results::analyse::compare::{Alone, Change, ClaimKind, Code, Comparison, Failed, ReportComparison};
@@ -95,7 +96,7 @@ fn counted<const N: usize>(found: [(usize, &str, &str); N]) -> Vec<String> {
 }
 
 fn capitalised(place: &str, text: &str) -> String {
-    if place.is_empty() { words::capitalised(text) } else { format!("{place}{text}") }
+    if place.is_empty() { notation::capitalised(text) } else { format!("{place}{text}") }
 }
 
 /// `36 cases, 2 claims`.
@@ -152,7 +153,7 @@ fn consequence(change: &ManifestChange, comparison: &Comparison, experiment: &st
         ManifestPart::Tolerance => {
             let errors = reports().flat_map(|report| &report.changes).filter_map(|change| change.error);
             let most = errors.map(|error| error.rel).reduce(f64::max)?;
-            let shown = words::significant(most, 3);
+            let shown = notation::significant(most, 3);
             let former =
                 change.base.as_ref()?.split(", ").find_map(|bound| bound.strip_prefix("rel ")?.parse::<f64>().ok());
             Some(match former {

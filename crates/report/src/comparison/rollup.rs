@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::{Compared, words};
+use super::{Compared, notation, words};
 use runner_lang::format::{plural, rough};
 use runner_results::analyse::compare::{Change, CounterChange, Kind, ReportComparison};
 use runner_types::CaseKey;
@@ -148,14 +148,14 @@ fn counts(rows: &[Row<'_>]) -> Option<String> {
         return None;
     }
     let leading: Vec<&CounterChange> = rows.iter().flat_map(|(_, change)| words::leading_counts(change)).collect();
-    let is_instructions = |counter: &&&CounterChange| counter.name == words::INSTRUCTIONS;
+    let is_instructions = |counter: &&&CounterChange| counter.name == notation::INSTRUCTIONS;
     let instructions = leading.iter().find(is_instructions);
     let others = leading.iter().filter(|counter| !is_instructions(counter));
     let most = others.max_by(|a, b| words::size(a).total_cmp(&words::size(b)));
     let range = |name: &str| {
         let alike = rows.iter().flat_map(|(_, change)| &change.counters).filter(|counter| counter.name == name);
         let ratios = alike.map(|counter| counter.new / counter.base).filter(|ratio| ratio.is_finite());
-        let shown = words::counter_name(name);
+        let shown = notation::counter_name(name);
         match ends(ratios) {
             Some((low, high)) => format!("{shown} {}", range([words::plain_change(low), words::plain_change(high)])),
             None => format!("{shown} from zero"),
@@ -167,7 +167,7 @@ fn counts(rows: &[Row<'_>]) -> Option<String> {
 
 /// Places of new cases in their groups.
 fn newcomers(rows: &[Row<'_>]) -> Option<String> {
-    let baseline = rows[0].0.baseline.as_deref().map(words::code).unwrap_or_default();
+    let baseline = rows[0].0.baseline.as_deref().map(notation::code).unwrap_or_default();
     let found = || rows.iter().filter_map(|(_, change)| change.newcomer.as_ref());
     if let Some((low, high)) = ends(found().filter_map(|new| new.speedup)) {
         let places: BTreeSet<usize> = found().filter_map(|new| Some(new.place?.0)).collect();
@@ -184,10 +184,10 @@ fn newcomers(rows: &[Row<'_>]) -> Option<String> {
     let counts = &found().next()?.counts;
     // Instruction counts say most about what a variant does.
     let first = |wanted: &dyn Fn(&str) -> bool| counts.iter().find(|(name, _, ratio)| ratio.is_some() && wanted(name));
-    let name = &first(&|name| name == words::INSTRUCTIONS).or_else(|| first(&|_| true))?.0;
+    let name = &first(&|name| name == notation::INSTRUCTIONS).or_else(|| first(&|_| true))?.0;
     let ratios = found().flat_map(|new| &new.counts).filter(|(other, ..)| other == name);
     let (low, high) = ends(ratios.filter_map(|(_, _, ratio)| *ratio))?;
-    Some(format!("{} {} times {baseline}", words::counter_name(name), range([rough(low), rough(high)])))
+    Some(format!("{} {} times {baseline}", notation::counter_name(name), range([rough(low), rough(high)])))
 }
 
 /// Reasons that all rows share, or the first row's if there are none.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Compared, words};
+use super::{Compared, notation};
 use runner_lang::format::plural;
 use runner_results::analyse::compare::{ReportComparison, SourceChange, SourceLine, SourceState};
 
@@ -61,7 +61,7 @@ pub fn sources(compared: Compared<'_>) -> Vec<Source> {
 /// Names the `users` of the file, if only some of the variants use it.
 fn source(change: &SourceChange, users: &[&str]) -> Source {
     let more = users.len().saturating_sub(MOST_NAMES);
-    let names = users.iter().take(MOST_NAMES).map(|name| words::code(name));
+    let names = users.iter().take(MOST_NAMES).map(|name| notation::code(name));
     let names: Vec<String> = names.chain((more > 0).then(|| plural(more as u64, "other"))).collect();
     let users = if names.is_empty() { String::new() } else { format!(", used by {}", names.join(", ")) };
     let file = &change.file;

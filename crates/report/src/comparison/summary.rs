@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::rollup::{self, Row, Totals};
-use super::{Compared, sources, words};
+use super::{Compared, notation, sources, words};
 use runner_lang::format::plural;
 use runner_results::analyse::compare::{CauseKind, Change, Code, Comparison, Kind, ReportComparison};
 use runner_types::{CaseKey, Outcome};
@@ -68,7 +68,7 @@ impl<'a> Summary<'a> {
 fn sentence(rows: &[Row<'_>], total: usize, (several, is_named): (bool, bool)) -> (String, Vec<String>) {
     let (report, first) = rows[0];
     let names = variants(&rows.iter().map(|(_, change)| *change).collect::<Vec<_>>());
-    let place = if several { format!(" in {}", words::code(&report.experiment)) } else { String::new() };
+    let place = if several { format!(" in {}", notation::code(&report.experiment)) } else { String::new() };
     let mut reasons = rollup::reasons(rows);
     reasons.truncate(MOST_REASONS);
     let mut said = reasons.clone();
@@ -112,7 +112,7 @@ fn also_wrong(improved: &Change, report: &ReportComparison) -> Option<String> {
         change.kind == Kind::NewlyWrong && sources::place(report, variant).as_ref() == Some(&place)
     };
     let wrong = report.changes.iter().find(is_same)?;
-    Some(format!("the same change makes {} wrong", words::code(&wrong.case.key.variant)))
+    Some(format!("the same change makes {} wrong", notation::code(&wrong.case.key.variant)))
 }
 
 /// Sentence such as `No count changed; registers 10 → 12 in 1 of 3 cases.`
@@ -173,7 +173,7 @@ fn counts_unchanged(rows: &[Row<'_>]) -> String {
     changed.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let more = changed.len().saturating_sub(MOST_NAMES);
     let mut names: Vec<String> =
-        changed.iter().take(MOST_NAMES).map(|(name, _)| words::counter_name(name).to_owned()).collect();
+        changed.iter().take(MOST_NAMES).map(|(name, _)| notation::counter_name(name).to_owned()).collect();
     names.extend((more > 0).then(|| plural(more as u64, "other counter")));
     let of = rows.iter().filter(|(_, change)| !change.counters.is_empty()).count();
     format!(
@@ -211,7 +211,7 @@ fn same_code(report: &ReportComparison, several: bool) -> Option<String> {
     } else {
         format!("the compiled code changed in {}, and is identical in {}.", variants(&changed), variants(&same))
     };
-    Some(if several { format!("{}: {text}", words::code(&report.experiment)) } else { words::capitalised(&text) })
+    Some(if several { format!("{}: {text}", notation::code(&report.experiment)) } else { notation::capitalised(&text) })
 }
 
 /// Names the variants of some changes: `` `two`, `four` ``.
@@ -223,7 +223,7 @@ fn variants(changes: &[&Change]) -> String {
         }
     }
     let more = names.len().saturating_sub(MOST_NAMES);
-    let shown = names.into_iter().take(MOST_NAMES).map(words::code);
+    let shown = names.into_iter().take(MOST_NAMES).map(notation::code);
     shown.chain((more > 0).then(|| plural(more as u64, "other variant"))).collect::<Vec<_>>().join(", ")
 }
 

@@ -10,7 +10,7 @@ use super::claims::{Claims, claims};
 use super::rollup::{Rollup, Row, Totals, totals};
 use super::sources::{self, Source};
 use super::summary::{self, Summary};
-use super::{Compared, headline, manifests, rollup, words};
+use super::{Compared, headline, manifests, notation, rollup, words};
 use crate::number;
 use crate::stale;
 use crate::table::{Cell, Folding, Table, in_common, number as number_column, text};
@@ -277,7 +277,7 @@ fn informed(compared: Compared<'_>) -> Option<String> {
     (!found.is_empty()).then(|| {
         format!(
             "{}: times are judged, but no slowdown fails the job (--inform).",
-            words::capitalised(&found.join(", "))
+            notation::capitalised(&found.join(", "))
         )
     })
 }
@@ -308,7 +308,7 @@ fn facts_of_reports(compared: Compared<'_>) -> Vec<String> {
             .map(|(variant, cause)| (variant, words::cause(cause)))
             .collect();
         let renamed: Vec<String> =
-            renamed.into_iter().map(|(variant, from)| format!("{} is {from}", words::code(variant))).collect();
+            renamed.into_iter().map(|(variant, from)| format!("{} is {from}", notation::code(variant))).collect();
         if !renamed.is_empty() {
             facts.push(format!("{}: source, options and launches are the same.", renamed.join(", ")));
         }

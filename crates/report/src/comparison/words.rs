@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::notation::{INSTRUCTIONS, code, counter_name, number_of, significant};
 use super::{lines, machine_code, sources};
 use crate::number::{self, grouped};
 use crate::wording;
@@ -13,9 +14,6 @@ use runner_results::analyse::compare::{
     Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
 };
 use runner_types::{Acceptance, Allowed, CaseKey, CounterInfo, CounterTheme, CounterUnit, Mismatch, Outcome};
-
-/// Counter of all executed machine instructions.
-pub const INSTRUCTIONS: &str = "inst_executed";
 
 /// Maximum number of changed counters to list per theme; further ones are counted.
 const MOST_OF_THEME: usize = 3;
@@ -288,12 +286,6 @@ pub fn cause_in(found: &Differs<CauseKind>, change: &Change, report: &ReportComp
     }
 }
 
-/// The text with its first letter in upper case.
-pub fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 const fn is_of_resources(what: CauseKind) -> bool {
     matches!(
         what,
@@ -342,16 +334,6 @@ fn newcomer(new: &Newcomer, report: &ReportComparison) -> Option<String> {
         }));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-/// Wraps text in backticks, unless it contains one.
-pub fn code(text: &str) -> String {
-    if text.contains('`') || text.is_empty() { text.to_owned() } else { format!("`{text}`") }
-}
-
-/// Name of a counter for readers.
-pub fn counter_name(name: &str) -> &str {
-    if name == INSTRUCTIONS { "instructions" } else { name }
 }
 
 /// Rank by time in a group, such as `2nd of 12`.
@@ -439,16 +421,6 @@ fn value(text: &str) -> String {
     }
 }
 
-/// Formats a number with at most this many significant digits.
-pub fn significant(value: f64, digits: i32) -> String {
-    if value != 0.0 && !(1e-6..1e15).contains(&value.abs()) {
-        return format!("{value:.*e}", digits.unsigned_abs() as usize - 1);
-    }
-    let text = at_place(value, (magnitude(value) + 1 - digits).min(0));
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    grouped(text)
-}
-
 /// Place of a fault first, and without advice on how to hide it.
 fn trap(reason: &str) -> String {
     let reason = reason.split("; to silence it: ").next().unwrap_or(reason);
@@ -524,9 +496,9 @@ fn disagrees(kind: Kind, counter: &CounterChange) -> bool {
     }
 }
 
-/// Changed counters, such as `gld_sectors 1024 → 1056, branch 5 → 6 and 3 more`. Memory comes first. Within a theme,
-/// deciding counters precede those that changed most. Counters that contradict the verdict come last. PTX counts are
-/// omitted if machine-code counts decide.
+/// Changed counters, such as `instructions 640 → 672 (+5.00 %), gld_sectors 1,024 → 1,056 (+3.12 %) and 3 other
+/// counters`. If counts decide, only deciding ones are named. Instructions come first, then memory. Counters that
+/// contradict the verdict come last. PTX counts are omitted if machine-code counts decide.
 fn counters(change: &Change) -> String {
     let theme = |counter: &CounterChange| CounterInfo::named(&counter.name).map(|info| info.theme);
     let themes = [Some(CounterTheme::Global), Some(CounterTheme::SharedAndLocal), Some(CounterTheme::Instructions)];
@@ -536,7 +508,8 @@ fn counters(change: &Change) -> String {
         told.partition(|counter| disagrees(change.kind, counter));
     let mut shown: Vec<&CounterChange> = Vec::new();
     for wanted in themes {
-        let of_theme = agreeing.iter().copied().filter(|counter| counter.is_cost && theme(counter) == wanted);
+        let is_shown = |counter: &&CounterChange| if is_decided { counter.decides } else { counter.is_cost };
+        let of_theme = agreeing.iter().copied().filter(|counter| is_shown(counter) && theme(counter) == wanted);
         let mut of_theme: Vec<&CounterChange> = of_theme.collect();
         of_theme.sort_by(|a, b| b.decides.cmp(&a.decides).then(size(b).total_cmp(&size(a))));
         shown.extend(of_theme.into_iter().take(MOST_OF_THEME));
@@ -567,11 +540,6 @@ fn counters(change: &Change) -> String {
 /// Size of a counter's change; infinite if it was zero.
 pub fn size(counter: &CounterChange) -> f64 {
     (counter.new / counter.base).ln().abs()
-}
-
-/// Formats a count with grouped digits.
-pub fn number_of(value: f64) -> String {
-    grouped(&count(value))
 }
 
 fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> String {
