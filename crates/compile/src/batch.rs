@@ -395,14 +395,16 @@ impl Batch<'_> {
         let header_of = |error: &str| log::header_of_error(error, source, &headers);
         let roots = expressions(unit);
         let roots: Vec<&str> = roots.iter().flat_map(|root| tokens(root)).filter(|word| is_name(word)).collect();
-        let device = |absent: &[String]| device_half(source, absent, &included);
-        let reached = |absent: &[String]| reached_half(source, absent, &roots);
-        let halves: [&dyn Fn(&[String]) -> Option<String>; 2] = [&device, &reached];
-        for half in halves {
+        for is_narrow in [false, true] {
             let mut why = refused.summary.clone();
             for _ in 0..=MOST_HOST_HEADERS {
                 absent.extend(header_of(&why).filter(|header| !absent.contains(header)));
-                let Some(text) = half(&absent) else { break };
+                let half = if is_narrow {
+                    reached_half(source, &absent, &roots)
+                } else {
+                    device_half(source, &absent, &included)
+                };
+                let Some(text) = half else { break };
                 let half = Identity { replaced: Some(Replaced { text, log: log.to_owned() }), ..identity.clone() };
                 let refused = match self.compile_with(installed, unit, &half, &note) {
                     Err(refused) => refused,

@@ -56,9 +56,10 @@ pub fn host_half(text: &str, function: &str) -> Option<String> {
     let mut at = 0;
     for (place, Declaration { range, .. }) in all.iter().enumerate() {
         half.push_str(&without_includes(&text[at..range.start]));
-        match kept.contains(&place) {
-            true => half.push_str(&text[range.clone()]),
-            false => half.push_str(&emptied(&text[range.clone()], &mask[range.clone()])),
+        if kept.contains(&place) {
+            half.push_str(&text[range.clone()]);
+        } else {
+            half.push_str(&emptied(&text[range.clone()], &mask[range.clone()]));
         }
         at = range.end;
     }

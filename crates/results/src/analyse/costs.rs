@@ -120,7 +120,7 @@ impl Cost {
                 device.peak_bandwidth().map_or(0.0, |bandwidth| clock * sms / bandwidth)
             }
             Self::Fp64 => match device.compute_capability {
-                (6, 0) | (7, 0) | (8 | 10, 0) => 1.0,
+                (6 | 7 | 8 | 10, 0) => 1.0,
                 (9, 0) => 0.5,
                 _ => 16.0,
             },
