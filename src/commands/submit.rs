@@ -5,6 +5,7 @@ mod ahead;
 mod describe;
 mod needs;
 mod new_folder;
+mod other_version;
 mod outdated;
 mod rerun;
 mod search;
@@ -23,6 +24,7 @@ use crate::failure::Failure;
 use crate::files::refuse_path_outside;
 use describe::Described;
 use new_folder::NewFolder;
+use other_version::refuse_other_version;
 use runner_cluster::scheduler::Cause;
 use runner_cluster::{
     self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, are_groups_sound, pack, write_groups,
@@ -156,31 +158,6 @@ fn chosen(args: &SubmitArgs, job: &Job, earlier: &[Submission], shards: &[ShardS
         return Ok(job.work().collect());
     }
     Ok(shards.iter().filter(|shard| shard.state.is_missing()).map(|shard| shard.work).collect())
-}
-
-/// Refuses to submit shards while queued or running tasks use different versions of the files: one report would mix
-/// their results.
-fn refuse_other_version(
-    dir: &Path,
-    earlier: &[Submission],
-    shards: &[ShardStatus],
-    is_other: impl Fn(&Submission) -> bool,
-) -> Result<(), Failure> {
-    let others: Vec<u32> = earlier.iter().filter(|sent| is_other(sent)).map(|submission| submission.number).collect();
-    let is_open = |shard: &&ShardStatus| {
-        let is_other = shard.place.is_some_and(|(submission, _)| others.contains(&submission));
-        is_other && matches!(shard.state, State::Queued | State::Running)
-    };
-    match shards.iter().filter(is_open).count() {
-        0 => Ok(()),
-        open => Err(Failure::usage(format!(
-            "sources or inputs have changed since {} still queued or running {} submitted: cancel them with {} and submit \
-             again, or wait for them",
-            plural(open as u64, "shard"),
-            if open == 1 { "was" } else { "were" },
-            hints::of_job("cancel", dir)
-        ))),
-    }
 }
 
 /// Packs shards into tasks. Retries with extra resources get their own tasks.

@@ -6,7 +6,8 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use super::new_folder::NewFolder;
-use super::{describe, refuse_other_version, wait};
+use super::other_version::refuse_other_version;
+use super::{describe, wait};
 use crate::cli::options::network;
 use crate::cli::{BackendChoice, Cli, Command, SubmitArgs};
 use crate::commands::send::{self, Batch, Limits, lock};
