@@ -304,6 +304,7 @@ impl BaseRun {
             refused.entry(case.case.clone()).or_default().push(Differs { what, base, new });
         }
         together.refused = refused;
+        together.on_new_inputs.clone_from(&self.joined.on_new_inputs);
         together.gone.clone_from(&self.joined.gone);
         together.renamed = self.joined.renamed.iter().map(|(old, new)| (new.clone(), old.clone())).collect();
         let (claims, comparison) = self.rules.clone();

@@ -1,10 +1,11 @@
 //! Adds the cases of a base to the groups of the manifest's cases.
 //!
 //! A case of the base joins the group of the manifest's case with the same key, as a separate variant. It keeps its
-//! launches, sources and options. Inputs, checks and measurement settings are the manifest's, so that both run on the
-//! same memory. A case whose buffers or checks differ is rejected.
+//! launches, sources, options and tolerances. Inputs, references and measurement settings are the manifest's, so that
+//! both run on the same memory. A case with other buffers is rejected, as is one whose check needs files or variants
+//! that the manifest's does not.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem::take;
 
 use super::ResolvedGroup;
@@ -27,6 +28,8 @@ pub struct Joined {
     pub added: usize,
     /// Cases of the base that do not run because they are not comparable with the manifest's.
     pub refused: Vec<Refused>,
+    /// Cases of the manifest whose base runs on inputs that it did not have.
+    pub on_new_inputs: HashSet<CaseKey>,
     /// Cases of the base that the manifest does not run.
     pub gone: Vec<Case>,
     /// Renamed variants: from the base's name to the manifest's.
@@ -153,24 +156,31 @@ impl Joining<'_> {
     /// The base's case on the inputs of `new`; `None` if it is rejected, with the reason recorded.
     fn comparable(&mut self, mut base: CaseJob, new: &mut CaseJob) -> Option<CaseJob> {
         let mut refused = differing_buffers(&base.buffers, &new.buffers, &new.case.key);
-        let check = differing_check(&base, new);
+        let checks = checks_of_base(&base.checks, &new.checks);
+        if checks.is_none() || is_other_printed(&base, new) {
+            refused.push(differing_check(&base, new));
+        }
         // The error tells whether the results still meet the base's tolerance.
         let known: Vec<String> = base.checks.iter().map(describe_check).collect();
         let changed = new.checks.iter_mut().filter(|check| !known.contains(&describe_check(check)));
         changed.for_each(|check| check.error = true);
-        refused.extend(check);
-        if !refused.is_empty() {
+        let Some(checks) = checks.filter(|_| refused.is_empty()) else {
             self.joined.refused.extend(refused);
             return None;
+        };
+        let fill = |job: &CaseJob| job.buffers.iter().map(|buffer| (buffer.name.clone(), describe(buffer))).collect();
+        let [before, now]: [BTreeSet<(String, String)>; 2] = [&base, new].map(|job| fill(job));
+        if before != now {
+            self.joined.on_new_inputs.insert(new.case.key.clone());
         }
         for buffer in &mut base.buffers {
             if let Some(same) = new.buffers.iter().find(|other| other.name == buffer.name) {
-                // Files with equal content may be in different folders.
+                // The fill may be another, and files with equal content may be in different folders.
                 buffer.fill.clone_from(&same.fill);
             }
         }
         base.case = self.add(&new.case);
-        base.checks.clone_from(&new.checks);
+        base.checks = checks;
         base.printed.clone_from(&new.printed);
         base.work = new.work;
         base.measure.clone_from(&new.measure);
@@ -178,19 +188,38 @@ impl Joining<'_> {
     }
 }
 
+/// The base's checks, with the manifest's references where these are the same; `None` if another one needs a file or a
+/// variant.
+fn checks_of_base(base: &[CheckPlan], new: &[CheckPlan]) -> Option<Vec<CheckPlan>> {
+    let of_base = |check: &CheckPlan| {
+        let expected = describe_expected(check);
+        if let Some(same) = new.iter().find(|other| describe_expected(other) == expected) {
+            return Some(CheckPlan { tolerance: check.tolerance, whole: check.whole, ..same.clone() });
+        }
+        matches!(check.expect, ExpectPlan::Reference(_) | ExpectPlan::List(_)).then(|| check.clone())
+    };
+    base.iter().map(of_base).collect()
+}
+
 fn differing_buffers(base: &[BufferPlan], new: &[BufferPlan], case: &CaseKey) -> Vec<Refused> {
     let described = |buffers: &[BufferPlan], name: &str| {
         buffers.iter().find(|buffer| buffer.name == name).map_or_else(|| "none".to_owned(), describe)
     };
+    // A kernel can run on other contents, but not in memory of another shape, or on what was never written.
+    let shape = |buffers: &[BufferPlan], name: &str| {
+        let found = buffers.iter().find(|buffer| buffer.name == name);
+        found.map(|buffer| (buffer.element, buffer.len, buffer.fill.is_some()))
+    };
     let names: BTreeSet<&str> = base.iter().chain(new).map(|buffer| buffer.name.as_str()).collect();
-    let sides = names.into_iter().map(|name| (name, described(base, name), described(new, name)));
+    let differing = names.into_iter().filter(|name| shape(base, name) != shape(new, name));
+    let sides = differing.map(|name| (name, described(base, name), described(new, name)));
     let refused = |(name, base, new): (&str, String, String)| Refused {
         case: case.clone(),
         part: Part::Inputs,
         base: format!("`{name}`: {base}"),
         new,
     };
-    sides.filter(|(_, base, new)| base != new).map(refused).collect()
+    sides.map(refused).collect()
 }
 
 /// Describes a buffer: `f32[1024], uniform from 0 to 1, seed 7`.
@@ -218,7 +247,12 @@ fn describe(buffer: &BufferPlan) -> String {
     format!("{}[{}], {fill}", buffer.element, buffer.len)
 }
 
-fn differing_check(base: &CaseJob, new: &CaseJob) -> Option<Refused> {
+fn is_other_printed(base: &CaseJob, new: &CaseJob) -> bool {
+    let [base, new] = [base, new].map(|job| job.printed.as_ref().map(describe_printed));
+    base != new
+}
+
+fn differing_check(base: &CaseJob, new: &CaseJob) -> Refused {
     let [base, new_said] = [base, new].map(|job| {
         let checks = job.checks.iter().map(describe_check);
         let printed = job.printed.as_ref().map(describe_printed);
@@ -226,12 +260,25 @@ fn differing_check(base: &CaseJob, new: &CaseJob) -> Option<Refused> {
         if all.is_empty() { "none".to_owned() } else { all.join(" and ") }
     });
     let case = new.case.key.clone();
-    (base != new_said).then_some(Refused { case, part: Part::Check, base, new: new_said })
+    Refused { case, part: Part::Check, base, new: new_said }
 }
 
 /// Describes a check: `sum(partial) = sum(input), abs 0, rel 0.00001, ulp 0`.
 fn describe_check(check: &CheckPlan) -> String {
     let Tolerance { abs, rel, ulp, derived } = check.tolerance;
+    let abs = if derived { "abs by the terms".to_owned() } else { format!("abs {abs}") };
+    let mut parts = vec![describe_expected(check), abs, format!("rel {rel}"), format!("ulp {ulp}")];
+    let WholeTolerance { fraction, norm, max_norm } = check.whole;
+    for (name, bound) in [("fraction", fraction), ("norm", norm), ("max_norm", max_norm)] {
+        if bound > 0.0 {
+            parts.push(format!("{name} {bound}"));
+        }
+    }
+    parts.join(", ")
+}
+
+/// Describes what is checked, without the tolerance: `sum(partial) = sum(input)`.
+fn describe_expected(check: &CheckPlan) -> String {
     let expected = match &check.expect {
         // Describe the expressions, since the plan has numbers where the manifest's text has names.
         ExpectPlan::Reference(expected) => format!("{} = {}", in_words(&check.actual), in_words(expected)),
@@ -254,16 +301,8 @@ fn describe_check(check: &CheckPlan) -> String {
         ),
         ExpectPlan::List(values) => format!("{} = {values:?}", in_words(&check.actual)),
     };
-    let abs = if derived { "abs by the terms".to_owned() } else { format!("abs {abs}") };
-    let mut parts = vec![expected, abs, format!("rel {rel}"), format!("ulp {ulp}")];
-    let WholeTolerance { fraction, norm, max_norm } = check.whole;
-    for (name, bound) in [("fraction", fraction), ("norm", norm), ("max_norm", max_norm)] {
-        if bound > 0.0 {
-            parts.push(format!("{name} {bound}"));
-        }
-    }
-    parts.extend(check.mask.as_ref().map(|mask| format!("where {}", in_words(mask))));
-    parts.join(", ")
+    let mask = check.mask.as_ref().map(|mask| format!(", where {}", in_words(mask)));
+    expected + &mask.unwrap_or_default()
 }
 
 fn in_words(expr: &RefExpr) -> String {

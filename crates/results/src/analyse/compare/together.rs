@@ -1,6 +1,6 @@
 //! Compares base and new measured in the same rounds of one run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::evidence::Evidence;
 use super::time::{self, TimeChange};
@@ -17,6 +17,8 @@ pub struct Together {
     ratios: HashMap<(CaseKey, Regime), PairedRatio>,
     /// Cases whose base was not run because the two are incomparable, with the differences.
     pub refused: HashMap<CaseKey, Vec<Differs<DifferenceKind>>>,
+    /// Cases whose base ran on inputs that it did not have.
+    pub on_new_inputs: HashSet<CaseKey>,
     /// Cases of the base that are not in the run.
     pub gone: Vec<Case>,
     /// Name in the base of each renamed variant.
@@ -39,7 +41,8 @@ impl Together {
                 (result.against_baseline, result.against_previous) = (None, None);
             }
         }
-        Ok(Self { base, new, ratios, refused: HashMap::new(), gone: Vec::new(), renamed: HashMap::new() })
+        let (refused, on_new_inputs) = (HashMap::new(), HashSet::new());
+        Ok(Self { base, new, ratios, refused, on_new_inputs, gone: Vec::new(), renamed: HashMap::new() })
     }
 
     /// Sets the claims and acceptances of the base's manifest. The records have those of the manifest that was run.
@@ -57,6 +60,10 @@ impl Together {
                 change.causes.insert(0, Differs { what: CauseKind::Variant, base, new });
             }
         }
+        // A failure of the base on new inputs is no failure before the change.
+        let is_new =
+            |row: &&mut Row| row.change.kind == Kind::StillWrong && self.on_new_inputs.contains(&row.change.case.key);
+        all.iter_mut().filter(is_new).for_each(|row| row.change.kind = Kind::NewlyWrong);
         for Row { change, .. } in all.iter_mut().filter(|row| row.change.kind == Kind::New) {
             if let Some(differences) = self.refused.get(&change.case.key) {
                 change.kind = Kind::Incomparable;
