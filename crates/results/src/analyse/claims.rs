@@ -10,7 +10,7 @@ use super::contender::contender;
 use super::roofline;
 use runner_lang::claim::{Arithmetic, ClaimFunction, ClaimProgram, Measured, Quantity, Relation};
 use runner_lang::{Program, Scope};
-use runner_types::{CaseRecord, Claim, Estimate, GroupKey, Records, Regime, Unit};
+use runner_types::{CaseRecord, Claim, Estimate, GroupKey, Outcome, Records, Regime, Unit};
 
 /// State of a claim, most important first. The most important state of any group decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
@@ -337,8 +337,13 @@ impl<'r> GroupInRegime<'r> {
                     return Err(format!("counts of `{first}` are estimates: a sample of its blocks ran"));
                 }
                 let counters = |record: &CaseRecord| record.counters.as_ref()?.get(name);
+                let rows = self.rows(first)?;
                 let missing = || {
-                    if self.records.environment.device.capabilities.has_counters {
+                    if let Some(failed) = rows.iter().find(|record| record.outcome.is_failure()) {
+                        let is_wrong = matches!(failed.outcome, Outcome::Wrong { .. });
+                        let what = if is_wrong { "is wrong" } else { "failed" };
+                        format!("`{first}` {what}, so its work was not counted")
+                    } else if self.records.environment.device.capabilities.has_counters {
                         format!("`{first}` has no counter `{name}`")
                     } else {
                         format!("rerun with `--counters` for `{name}`")

@@ -48,7 +48,8 @@ pub(super) fn compare_lines([base, new]: [&CaseRecord; 2]) -> Vec<LineChange> {
     changes
 }
 
-/// Matches the lines of a file: first a longest common subsequence by text, then the lines in between, in order.
+/// Matches the lines of a file: first a longest common subsequence by text, then the lines in between, in order, if one
+/// may be an edit of the other.
 fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange> {
     let (mut changes, mut from) = (Vec::new(), [0, 0]);
     let (mut base, mut new): (Vec<_>, Vec<_>) =
@@ -62,7 +63,13 @@ fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange>
                 lines.get_mut(at).filter(|_| at < end).and_then(Option::take)
             };
             let (base, new) = (take(&mut base, from[0] + step, b), take(&mut new, from[1] + step, n));
-            changes.push(LineChange { base, new });
+            match (base, new) {
+                (Some(base), Some(new)) if !is_edit(&base.text, &new.text) => {
+                    changes.push(LineChange { base: Some(base), new: None });
+                    changes.push(LineChange { base: None, new: Some(new) });
+                }
+                (base, new) => changes.push(LineChange { base, new }),
+            }
         }
         if [b, n] != ends {
             changes.push(LineChange { base: base[b].take(), new: new[n].take() });
@@ -70,6 +77,15 @@ fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange>
         from = [b + 1, n + 1];
     }
     changes
+}
+
+/// Whether at least half of the longer text is at the beginning or end of both.
+fn is_edit(base: &str, new: &str) -> bool {
+    let [base, new] = [base, new].map(|text| text.chars().collect::<Vec<char>>());
+    let shorter = base.len().min(new.len());
+    let before = base.iter().zip(&new).take_while(|(b, n)| b == n).count();
+    let after = base.iter().rev().zip(new.iter().rev()).take_while(|(b, n)| b == n).count().min(shorter - before);
+    2 * (before + after) >= base.len().max(new.len())
 }
 
 #[cfg(test)]
@@ -100,6 +116,13 @@ mod tests {
         let new = [(4, "a", 1.0), (6, "x = p[2 * i];", 16.0), (7, "b", 2.0), (9, "c", 5.0)];
         assert_eq!(matched(&base, &new), [([Some(5), Some(6)], [8.0, 16.0]), ([Some(7), Some(9)], [4.0, 5.0])]);
         assert_eq!(matched(&base, &base), []);
+    }
+
+    #[test]
+    fn a_line_in_place_of_another_is_no_edit_of_it() {
+        let base = [(13, "for (;;) {", 1.0), (14, "held[i] += held[i + half];", 8.0), (16, "}", 1.0)];
+        let new = [(13, "for (;;) {", 1.0), (17, "float last = 0;", 3.0), (18, "}", 1.0)];
+        assert_eq!(matched(&base, &new), [([Some(14), None], [8.0, 0.0]), ([None, Some(17)], [0.0, 3.0])]);
     }
 
     #[test]
