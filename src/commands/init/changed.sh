@@ -2,7 +2,7 @@
 if git diff --quiet "$BASE" HEAD -- $RUNNER_PATHS; then
   mkdir -p target/ci
   printf '%s\n' "$NUMBER" > target/ci/number
-  printf '## ✓ Nothing to compare\n\nNo file in %s changed.\n' "$RUNNER_PATHS" > target/ci/comment.md
+  printf '## ✓ Passes: nothing to compare\n\nNo file in %s changed.\n' "$RUNNER_PATHS" > target/ci/comment.md
   echo "no file in $RUNNER_PATHS changed"
   exit 0
 fi

@@ -4,11 +4,20 @@ mkdir -p target/ci/pages
 printf '%s\n' "$NUMBER" > target/ci/number
 @changed.sh@
 export PATH="$PWD/target/program:$PATH"
+# Makes the verdict of a page agree with a job that does not fail because of it.
+pass() {
+  if [ -f "target/ci/pages/$1.md" ]; then
+    sed -i '1s/^## [^ ]* Fails: /## ! Passes, needs a reviewer: /' "target/ci/pages/$1.md"
+  fi
+}
 # Records the outcome of a comparison: its page, its exit code, and its name in the comment.
 note() {
   # On the default branch a slowdown is already merged: it is shown, but does not fail the job.
   code=$2
-  if [ -z "$NUMBER" ] && { [ "$code" = 4 ] || [ "$code" = 6 ]; }; then code=0; fi
+  if [ -z "$NUMBER" ] && { [ "$code" = 4 ] || [ "$code" = 6 ]; }; then
+    code=0
+    pass "$1"
+  fi
   # Wrong results come first, then broken claims, slowdowns, what cannot be compared, and what passes but needs a
   # reviewer. Other codes are faults of the manifest or the machine, and come before all of these.
   case $2 in 0) rank=0 ;; 6) rank=2 ;; 4) rank=3 ;; 5) rank=4 ;; 1) rank=5 ;; *) rank=6 ;; esac
@@ -32,7 +41,7 @@ if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
   # With --strict, the job also fails for a report that was measured before its sources or its manifest changed.
   runner report --check reports > target/ci/check || code=$?
   cat target/ci/check
-  verdict='✓ What their records make'
+  verdict='✓ Passes: what their records make'
   # A report on an earlier state of the sources proves nothing about this change.
   advice=
   if grep -q '^Stale: ' target/ci/check; then
@@ -40,7 +49,7 @@ if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
     advice='To measure again, run `runner run MANIFEST` on the device of each report.'
   fi
   # With --strict, code 6 is for stale reports only.
-  if [ "$code" != 0 ] && [ "$code" != 6 ]; then verdict='✗ Not what their records make'; fi
+  if [ "$code" != 0 ] && [ "$code" != 6 ]; then verdict='✗ Fails: not what their records make'; fi
   {
     printf '## %s\n\n' "$verdict"
     if [ -n "$advice" ]; then printf '%s\n\n' "$advice"; fi
@@ -55,31 +64,39 @@ if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
     runner compare "$BASE:reports" reports --inform driver --markdown-limit 9000 --markdown target/ci/pages/reports.md || code=$?
     # A different device is not the change's fault; the page says that times are not compared. With a different driver,
     # they are shown but do not fail the job.
-    if [ "$code" = 6 ]; then code=0; fi
+    if [ "$code" = 6 ]; then
+      code=0
+      pass reports
+    fi
     note reports "$code" 'committed reports, compared'
   fi
 elif git ls-tree -r --name-only "$BASE" -- reports | grep -q 'records\.jsonl$'; then
   printf '## ! Passes, needs a reviewer: all committed reports deleted\n' > target/ci/pages/check.md
   note check 0 'committed reports'
 fi
-# The comment: worst page first, folded if all is well. The size limits of the pages leave room for all of them.
+# The comment: worst page first. Its verdict is the job's; the others have only their findings, and are folded if all
+# is well. The size limits of the pages leave room for all of them.
 LC_ALL=C sort -s -k1,1nr -o target/ci/codes target/ci/codes
+first=1
 while read -r rank code page name; do
   file=target/ci/pages/$page.md
   verdict=$(sed -n '1s/^## //p' "$file" 2> /dev/null || true)
+  finding=$(printf '%s\n' "$verdict" | sed 's/^\([^ ]*\) \(Passes, needs a reviewer\|Passes\|Fails\): /\1 /')
   if [ -z "$verdict" ]; then
-    printf '## `%s` not compared\n\nExit code %s; the log of the job says why.\n\n' "$name" "$code"
-  elif [ "$page" = experiments ]; then
-    cat "$file"
+    printf '## ✗ Fails: `%s` not compared\n\nExit code %s; the log of the job says why.\n\n' "$name" "$code"
+  elif [ -n "$first" ]; then
+    if [ "$page" = experiments ]; then cat "$file"; else sed "1s/^\(## [^:]*: \)/\1\`$name\`: /" "$file"; fi
     printf '\n\n'
-  elif [ "$rank" = 0 ] && [ "${verdict#✓}" != "$verdict" ]; then
-    printf '<details><summary><code>%s</code>: %s</summary>\n\n' "$name" "$verdict"
+  elif [ "$page" != experiments ] && [ "$rank" = 0 ] && [ "${verdict#✓}" != "$verdict" ]; then
+    printf '<details><summary><code>%s</code>: %s</summary>\n\n' "$name" "$finding"
     sed '1d; s/^##/####/' "$file"
     printf '\n\n</details>\n\n'
   else
-    sed "1s/^## /### \`$name\`: /; 2,\$s/^##/###/" "$file"
+    printf '### `%s`: %s\n' "$name" "$finding"
+    sed '1d; s/^##/###/' "$file"
     printf '\n\n'
   fi
+  first=
 done < target/ci/codes > target/ci/comment.md
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat target/ci/comment.md >> "$GITHUB_STEP_SUMMARY"; fi
 exit "$(awk '$2 != 0 { print $2; found = 1; exit } END { if (!found) print 0 }' target/ci/codes)"
