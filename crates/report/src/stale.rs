@@ -27,7 +27,7 @@ pub fn unknown(found: &[Staleness]) -> Vec<String> {
     for report in found {
         if let Some(why) = &report.unknown {
             reasons
-                .add(format!("Unknown whether the sources are still those that were measured ({why})"), name(report));
+                .add(format!("Not checked whether the report fits the sources of this revision ({why})"), name(report));
         }
     }
     reasons.sentences().collect()

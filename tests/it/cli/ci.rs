@@ -133,7 +133,7 @@ fn one_more_transaction_in_one_kernel_fails_the_job_and_is_explained() {
     let (code, page) = compared(&changed, script, "HEAD^1");
     assert_eq!(code, 4, "{page}");
     // 1024 floats are 128 sectors, each of which is loaded twice.
-    assert!(page.starts_with("## ✗ 1 of 2 experiments changed: `scale` 2 cases do more work ("), "{page}");
+    assert!(page.starts_with("## ✗ Fails: 1 of 2 experiments changed: `scale` 2 cases do more work ("), "{page}");
     assert!(page.contains("gld_sectors 128 → 256"), "{page}");
     let (worst, rest) = page.split_once("<summary><b>Unaffected: 1</b></summary>").expect("it is folded");
     assert!(worst.contains("### ▲ More work: 2") && rest.contains("- other, Simulated H100: 2 same"), "{page}");
@@ -146,7 +146,7 @@ fn a_job_without_a_finding_passes_and_one_with_a_wrong_result_fails_first() {
     let script = gitlab[".runner-compare"]["script"][0].as_str().unwrap();
     let (code, page) = compared(&commented(), script, "HEAD^1");
     assert_eq!(code, 0, "{page}");
-    assert!(page.starts_with("## ✓ 0 of 2 experiments changed (2 experiments on Simulated H100, "), "{page}");
+    assert!(page.starts_with("## ✓ Passes: 0 of 2 experiments changed (Simulated H100, "), "{page}");
     // One experiment is slower, the other is wrong.
     let wrong = pull_request(|repository| {
         repository.write("kernels/load.cuh", LOADS_TWICE);
@@ -155,7 +155,7 @@ fn a_job_without_a_finding_passes_and_one_with_a_wrong_result_fails_first() {
     });
     let (code, page) = compared(&wrong, script, "HEAD^1");
     assert_eq!(code, 1, "{page}");
-    let first = "## ✗ 2 of 2 experiments changed: `other` 2 cases newly wrong, `scale` 2 cases do more work (";
+    let first = "## ✗ Fails: 2 of 2 experiments changed: `other` 2 cases newly wrong, `scale` 2 cases do more work (";
     assert!(page.starts_with(first), "{page}");
     let [red, slower] =
         ["### ✗ Newly wrong: 2 cases", "### ▲ More work: 2 cases"].map(|title| page.find(title).unwrap());
@@ -221,7 +221,7 @@ fn a_change_of_nothing_that_is_compared_ends_the_jobs_at_once_and_as_a_success()
         programs.run(readme.folder(), script, &[("BASE", "HEAD^1"), ("NUMBER", "7"), ("RUNNER_PATHS", paths)]);
     assert!(code == 0 && !said.contains("ran "), "{code} {said}");
     let page = fs::read_to_string(readme.path("target/ci/comment.md")).unwrap();
-    assert!(page.starts_with("## ✓ Nothing to compare\n"), "{page}");
+    assert!(page.starts_with("## ✓ Passes: nothing to compare\n"), "{page}");
     for job in ["runner-simulator", "runner-gpu"] {
         let rules = gitlab[job]["rules"].as_array().unwrap();
         assert!(rules.iter().all(|rule| rule["changes"].is_null()), "{job}");
@@ -238,12 +238,12 @@ fn a_slowdown_that_was_merged_fails_nothing_on_the_default_branch_and_a_wrong_re
         let kernel = fs::read_to_string(repository.path("kernels/other.cu")).unwrap();
         repository.write("kernels/other.cu", &kernel.replace("2.0f", "3.0f"));
     });
-    for (repository, expected) in [(&slower, 0), (&wrong, 1)] {
+    for (repository, expected, verdict) in [(&slower, 0, "! Passes, needs a reviewer: "), (&wrong, 1, "✗ Fails: ")] {
         let variables = [("BACKEND", "sim"), ("BASE", "HEAD^1"), ("NUMBER", ""), ("RUNNER_PATHS", PATHS)];
         let (code, said) = Programs::new().run(repository.folder(), script, &variables);
         assert_eq!(code, expected, "{said}");
         let page = fs::read_to_string(repository.path("target/ci/comment.md")).unwrap();
-        assert!(page.starts_with("## ✗ 1 of 2 experiments changed"), "{page}");
+        assert!(page.starts_with(&format!("## {verdict}1 of 2 experiments changed")), "{page}");
     }
 }
 
@@ -260,7 +260,7 @@ fn a_deleted_experiment_and_one_with_a_fault_are_named() {
     assert_eq!(code, 2, "{page}");
     let first = page.lines().next().unwrap();
     assert!(
-        first.starts_with("## ✗ 1 experiment not compared, 0 of 2 experiments changed, 1 experiment deleted ("),
+        first.starts_with("## ✗ Fails: 1 experiment not compared, 0 of 2 experiments changed, 1 experiment deleted ("),
         "{page}"
     );
     let [fault, deleted] = [

@@ -296,14 +296,14 @@ fn slower_with_report() -> Repository {
 fn assert_red(failing: &Ended) {
     assert!(!failing.is_right && failing.log.contains("downloaded runner"), "{}", failing.log);
     let comment = failing.comment();
-    assert!(comment.starts_with("## ✗ 1 of 2 experiments changed: `scale` 2 cases do more work ("), "{comment}");
+    assert!(comment.starts_with("## ✗ Fails: 1 of 2 experiments changed: `scale` 2 cases do more work ("), "{comment}");
     assert!(comment.contains("### `committed reports, compared`: ✗ 2 cases do more work ("), "{comment}");
-    assert!(comment.contains("<code>committed reports</code>: ✓ What their records make"), "{comment}");
+    assert!(comment.contains("<code>committed reports</code>: ✓ what their records make"), "{comment}");
 }
 
 fn assert_green(ended: &Ended) {
     assert!(ended.is_right && ended.log.contains("downloaded runner"), "{}", ended.log);
-    assert!(ended.comment().starts_with("## ✓ 0 of 2 experiments changed ("), "{}", ended.comment());
+    assert!(ended.comment().starts_with("## ✓ Passes: 0 of 2 experiments changed ("), "{}", ended.comment());
 }
 
 /// Pull requests read the cache of the default branch, and write none. Another commit with the same kernels needs no other.
@@ -327,7 +327,7 @@ fn the_jobs_for_github_keep_one_cache_for_each_state_of_the_kernels() {
     assert_eq!((again.others, service.saved().len()), (vec!["merged".to_owned()], 1));
     // The slowdown was merged.
     let shown = run(&slower, "shown", Event::Push);
-    assert!(shown.is_right && shown.comment().starts_with("## ✗ 1 of 2 experiments changed"), "{}", shown.log);
+    assert!(shown.is_right && shown.comment().starts_with("## ✗ Fails: 1 of 2 experiments changed"), "{}", shown.log);
     assert_eq!((shown.others, service.saved().len()), (vec!["merged".to_owned()], 2));
 }
 

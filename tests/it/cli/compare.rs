@@ -76,7 +76,7 @@ fn a_revision_is_compared_with_the_working_tree_without_a_checkout() {
     let (code, said, error) = repository.compare(&["main:reports/regimes", "reports/regimes"]);
     assert_eq!(code, Some(0), "{said}{error}");
     assert!(
-        said.starts_with("✓ No regression (") && said.contains("\n36 cases (72 measurements: cold, warm): "),
+        said.starts_with("✓ Passes: no regression (") && said.contains("\n36 cases (72 measurements: cold, warm): "),
         "{said}"
     );
 
@@ -85,14 +85,14 @@ fn a_revision_is_compared_with_the_working_tree_without_a_checkout() {
     for base in ["main:reports/regimes/h100", "HEAD:reports/regimes/h100/records.jsonl", "main:", "HEAD:/reports/"] {
         let (code, said, error) = repository.compare(&[base, "reports"]);
         assert_eq!(code, Some(4), "{base}: {said}{error}");
-        assert!(said.starts_with("✗ 3 cases slower ("), "{said}");
+        assert!(said.starts_with("✗ Fails: 3 cases slower ("), "{said}");
         assert!(said.contains("source changed; registers 40 → 96"), "{said}");
         let commit = &repository.git(&["rev-parse", "HEAD"])[..7];
         assert!(said.contains(&format!(", measured, {commit} → {commit} with changes)\n")), "{said}");
     }
     let (code, said, error) = repository.compare(&["reports", "main:reports"]);
     assert_eq!(code, Some(0), "{error}");
-    assert!(said.starts_with("✓ No regression, 3 cases faster ("), "{said}");
+    assert!(said.starts_with("✓ Passes: no regression, 3 cases faster ("), "{said}");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_tree_gives_one_verdict_and_pairs_reports_by_experiment_and_folder() {
     repository.store("new/regimes/h100-again", &records);
     let (code, said, error) = repository.compare(&["base", "new"]);
     assert_eq!(code, Some(4), "{error}");
-    assert!(said.starts_with("✗ 6 cases slower ("), "{said}");
+    assert!(said.starts_with("✗ Fails: 6 cases slower ("), "{said}");
     assert!(said.contains("\nReport deleted: `base/other/h100` ("), "{said}");
 }
 
@@ -168,7 +168,7 @@ fn a_journal_is_compared_as_the_report_that_it_gives() {
         let output = compare(dir.path(), &["stored", new, "--threshold", "5%"]);
         let said = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(said.starts_with("✓ No regression (") && said.contains("\n26 cases: 26 same."), "{said}");
+        assert!(said.starts_with("✓ Passes: no regression (") && said.contains("\n26 cases: 26 same."), "{said}");
     }
 }
 
@@ -228,7 +228,10 @@ fn one_extra_transaction_in_a_simulated_kernel_is_found_and_explained() {
     let output = compare(dir.path(), &["base", "new"]);
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.starts_with("✗ 1 case does more work (scale on Simulated H100, base → new)\nMore work: "), "{said}");
+    assert!(
+        said.starts_with("✗ Fails: 1 case does more work (`scale` on Simulated H100, base → new)\nMore work: "),
+        "{said}"
+    );
     // 128 warps read 4 sectors each; one of them reads one more.
     assert!(said.contains("source changed") && said.contains("gld_sectors 512 → 513"), "{said}");
     let json = compare(dir.path(), &["base", "new", "--format", "json"]);

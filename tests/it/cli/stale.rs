@@ -149,7 +149,7 @@ fn a_report_measured_before_its_kernel_changed_is_no_proof() {
     let same = ["compare", "HEAD:reports", "reports"];
     let (code, said, error) = repository.runner(&same);
     assert_eq!(code, Some(0), "{error}");
-    assert!(said.starts_with("✓ No regression (") && !said.contains("tale"), "{said}");
+    assert!(said.starts_with("✓ Passes: no regression (") && !said.contains("tale"), "{said}");
     repository.assert_checked("", 0);
 
     repository.edit("kernels/scale.cu", "FACTOR * load", "FACTOR + load");
@@ -158,13 +158,13 @@ fn a_report_measured_before_its_kernel_changed_is_no_proof() {
     for (base, new) in [("HEAD~1:reports", "reports"), ("HEAD~1:reports", "HEAD:reports")] {
         let (code, said, error) = repository.runner(&["compare", base, new]);
         assert_eq!(code, Some(0), "{error}");
-        assert!(said.starts_with("? No regression, 1 stale report ("), "{said}");
+        assert!(said.starts_with("! Passes, needs a reviewer: 1 stale report ("), "{said}");
         assert!(said.replace("\n  ", " ").contains(&sentence), "{said}");
         assert_eq!(repository.runner(&["compare", base, new, "--strict"]).0, Some(6));
     }
     // At the older revision, the report matches its sources.
     let (_, said, _) = repository.runner(&["compare", "HEAD:reports", "HEAD~1:reports"]);
-    assert!(said.starts_with("✓ No regression ("), "{said}");
+    assert!(said.starts_with("✓ Passes: no regression ("), "{said}");
     repository.assert_checked(&sentence, 6);
 
     let (_, json, _) = repository.runner(&["compare", "HEAD~1:reports", "reports", "--format", "json"]);
@@ -188,7 +188,7 @@ fn a_comment_makes_nothing_stale() {
     repository.assert_checked("", 0);
     let (code, said, error) = repository.runner(&["compare", "HEAD:reports", "reports"]);
     assert_eq!(code, Some(0), "{error}");
-    assert!(said.starts_with("✓ No regression ("), "{said}");
+    assert!(said.starts_with("✓ Passes: no regression ("), "{said}");
 }
 
 /// Reports of the simulator have no machine code hash; the PTX is compared instead.

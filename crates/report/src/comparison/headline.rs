@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Compared, lines, manifests, rollup, sources, summary, words};
+use super::{Compared, manifests, notation, rollup, summary, words};
 use crate::stale;
 use runner_lang::format::plural;
 use runner_results::analyse::ClaimState;
@@ -15,7 +15,8 @@ const MOST_EXPERIMENTS: usize = 4;
 /// Kinds that leave an experiment unaffected.
 const UNAFFECTED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];
 
-/// The verdict and its subject: `✗ 12 cases slower (+8.00 %) (reduce on NVIDIA H100 80GB HBM3, measured, 1a2b3c4d → 5e6f7a8b)`.
+/// The verdict and its subject: ``✗ Fails: 12 cases slower (`reduce` on NVIDIA H100 80GB HBM3, measured, 1a2b3c4d →
+/// 5e6f7a8b)``.
 pub fn headline(compared: Compared<'_>) -> String {
     format!("{} ({})", verdict(compared.comparison), subject(compared))
 }
@@ -23,12 +24,17 @@ pub fn headline(compared: Compared<'_>) -> String {
 /// What is compared: experiments, devices, whether times were measured, and both sides.
 fn subject(compared: Compared<'_>) -> String {
     let reports = &compared.comparison.reports;
-    let only = |all: BTreeSet<&str>, many: &str| match all.first() {
-        Some(one) if all.len() == 1 => (*one).to_owned(),
-        _ => format!("{} {many}", all.len()),
+    let experiments: BTreeSet<&str> = reports.iter().map(|report| report.experiment.as_str()).collect();
+    // The verdict counts several experiments.
+    let experiment = match experiments.first() {
+        Some(one) if experiments.len() == 1 => format!("{} on ", notation::code(one)),
+        _ => String::new(),
     };
-    let experiments = only(reports.iter().map(|report| report.experiment.as_str()).collect(), "experiments");
-    let devices = only(reports.iter().map(|report| report.device.as_str()).collect(), "devices");
+    let devices: BTreeSet<&str> = reports.iter().map(|report| report.device.as_str()).collect();
+    let devices = match devices.first() {
+        Some(one) if devices.len() == 1 => (*one).to_owned(),
+        _ => plural(devices.len() as u64, "device"),
+    };
     let kind = |report: &ReportComparison| match report.backend {
         BackendKind::Sim => "simulated",
         BackendKind::Cuda | BackendKind::Fake => "measured",
@@ -37,11 +43,11 @@ fn subject(compared: Compared<'_>) -> String {
     let [base, new] = compared.labels;
     let kinds = kinds.into_iter().filter(|kind| !devices.to_lowercase().contains(kind)).collect::<Vec<_>>();
     let parts: Vec<&str> = std::iter::once(devices.as_str()).chain(kinds).collect();
-    format!("{experiments} on {}, {base} → {new}", parts.join(", "))
+    format!("{experiment}{}, {base} → {new}", parts.join(", "))
 }
 
-/// Says whether the job passes, and why not or what a reviewer must agree to: `✗ 3 cases newly wrong, 12 cases slower`,
-/// `! Passes, needs a reviewer: 1 claim removed`, `✓ No regression, 1 case new`.
+/// Says whether the job passes, and why not or what a reviewer must agree to: `✗ Fails: 3 cases newly wrong, 12 cases
+/// slower`, `! Passes, needs a reviewer: 1 claim removed`, `✓ Passes: no regression, 1 case new`.
 fn verdict(comparison: &Comparison) -> String {
     let counted = |is_excused: bool| {
         words::kinds_of_cases(words::rows(comparison).filter(|(_, change)| change.is_excused() == is_excused))
@@ -71,17 +77,17 @@ fn verdict(comparison: &Comparison) -> String {
     let gate = comparison.gate();
     let is_doubtful = !less.is_empty() || !informing.is_empty() || nothing || comparison.proves_less();
     let lead = match gate {
-        _ if failed.is_some() => "✗ ",
-        Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗ ",
-        Gate::Incomparable => "≠ Fails, needs a reviewer: ",
+        _ if failed.is_some() => "✗ Fails: ",
+        Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗ Fails: ",
+        Gate::Incomparable => "≠ Fails: ",
         Gate::Pass if is_doubtful => "! Passes, needs a reviewer: ",
-        Gate::Pass => "✓ ",
+        Gate::Pass => "✓ Passes: ",
     };
     let passes = gate == Gate::Pass && failed.is_none();
     if let Some(changed) = of_experiments {
         named = std::iter::once(changed).chain(claims).collect();
     } else if passes && !is_doubtful {
-        named.insert(0, "No regression".to_owned());
+        named.insert(0, "no regression".to_owned());
     }
     let nothing = nothing.then(|| "nothing compared".to_owned()).filter(|_| passes);
     let parts: Vec<String> = if passes {
@@ -181,8 +187,8 @@ pub fn experiments(comparison: &Comparison) -> (BTreeSet<&str>, BTreeSet<&str>) 
     (all, changed.map(|report| report.experiment.as_str()).collect())
 }
 
-/// `2 of 26 experiments changed: `reduce` 95 cases do more work (barriers +87.5 %, all at reduce.cu:58), `unrolling` 19
-/// cases newly wrong`; `None` for a single experiment.
+/// ``2 of 26 experiments changed: `unrolling` 19 cases newly wrong, `reduce` 95 cases do more work``; `None` for a single
+/// experiment.
 pub fn experiments_changed(comparison: &Comparison) -> Option<String> {
     let (all, changed) = experiments(comparison);
     let of = all.len() + comparison.failed.len();
@@ -195,10 +201,8 @@ pub fn experiments_changed(comparison: &Comparison) -> Option<String> {
     let mut found: Vec<(Kind, &str, String)> = changed
         .iter()
         .map(|experiment| {
-            let mut reports = comparison.reports.iter().filter(|report| report.experiment == **experiment);
-            let first = reports.clone().next();
-            let changes: Vec<&Change> = reports.by_ref().flat_map(|report| &report.changes).collect();
-            let (worst, text) = first.map_or((Kind::Same, String::new()), |first| phrases((first, &changes)));
+            let reports = comparison.reports.iter().filter(|report| report.experiment == **experiment);
+            let (worst, text) = phrases(&reports.flat_map(|report| &report.changes).collect::<Vec<_>>());
             (worst, *experiment, text)
         })
         .collect();
@@ -210,11 +214,8 @@ pub fn experiments_changed(comparison: &Comparison) -> Option<String> {
     Some(format!("{} of {} changed: {}", found.len(), plural(of as u64, "experiment"), parts.join(", ")))
 }
 
-/// Changes of an experiment, and its first report.
-type Rows<'a> = (&'a ReportComparison, &'a [&'a Change]);
-
 /// The worst kind of change, and a phrase for each kind that fails the gate, or for the worst kind if none does.
-fn phrases((report, changes): Rows<'_>) -> (Kind, String) {
+fn phrases(changes: &[&Change]) -> (Kind, String) {
     let of_kind = |kind: Kind| changes.iter().copied().filter(|change| change.kind == kind).collect::<Vec<_>>();
     let kinds = Kind::ALL.iter().copied().filter(|kind| !UNAFFECTED.contains(kind) && !of_kind(*kind).is_empty());
     let kinds: Vec<Kind> = kinds.collect();
@@ -222,12 +223,11 @@ fn phrases((report, changes): Rows<'_>) -> (Kind, String) {
     let Some(worst) = kinds.first().copied() else { return (Kind::NewlyWrong, "breaks a claim".to_owned()) };
     let gating = kinds.iter().copied().filter(|kind| words::GATING.contains(kind));
     let said: Vec<Kind> = if words::GATING.contains(&worst) { gating.collect() } else { vec![worst] };
-    let texts: Vec<String> = said.into_iter().map(|kind| phrase(kind, (report, &of_kind(kind)))).collect();
+    let texts: Vec<String> = said.into_iter().map(|kind| phrase(kind, &of_kind(kind))).collect();
     (worst, texts.join(" and "))
 }
 
-fn phrase(kind: Kind, rows: Rows<'_>) -> String {
-    let (_, changes) = rows;
+fn phrase(kind: Kind, changes: &[&Change]) -> String {
     let keys: BTreeSet<String> = changes.iter().map(|change| change.case.key.to_string()).collect();
     let cases = plural(keys.len() as u64, "case");
     let does = |one: &str, many: &str| format!("{cases} {}", if keys.len() == 1 { one } else { many });
@@ -236,8 +236,8 @@ fn phrase(kind: Kind, rows: Rows<'_>) -> String {
         Kind::NewlyWrong => format!("{cases} newly wrong"),
         Kind::Slower => format!("{cases} slower{}", times()),
         Kind::Faster => format!("{cases} faster{}", times()),
-        Kind::MoreWork => does("does more work", "do more work") + &cause(rows),
-        Kind::LessWork => does("does less work", "do less work") + &cause(rows),
+        Kind::MoreWork => does("does more work", "do more work"),
+        Kind::LessWork => does("does less work", "do less work"),
         Kind::Mixed => format!("{cases} {}", words::state(kind, keys.len())),
         Kind::Incomparable => format!("{cases} not comparable"),
         Kind::NewlyUnstable => format!("{cases} newly unstable"),
@@ -247,19 +247,4 @@ fn phrase(kind: Kind, rows: Rows<'_>) -> String {
         Kind::Undecided | Kind::Ambiguous => format!("{cases} undecided"),
         Kind::StillWrong | Kind::Same => cases,
     }
-}
-
-/// The counters that changed most, and where: ` (instructions +6.8 %, barriers +87.5 %; source changed: reduce.cu:58)`.
-fn cause((report, changes): Rows<'_>) -> String {
-    let leading = changes.iter().filter_map(|change| Some((*change, words::leading_count(change)?)));
-    let most = leading.max_by(|(_, a), (_, b)| words::size(a).total_cmp(&words::size(b)));
-    let Some((change, counter)) = most else { return String::new() };
-    let count = words::count_change(change).unwrap_or_default();
-    // Not every counter is attributed to lines; another deciding counter may tell where.
-    let elsewhere = |counter| Some(lines::place(change, counter)?.strip_prefix("all at ")?.to_owned());
-    let others = || change.counters.iter().filter(|counter| counter.decides).find_map(elsewhere);
-    let place =
-        sources::place(report, &change.case.key.variant).or_else(|| lines::place(change, counter)).or_else(others);
-    let place = place.map(|place| format!(", {place}")).unwrap_or_default();
-    format!(" ({count}{place})")
 }

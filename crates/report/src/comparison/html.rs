@@ -23,8 +23,19 @@ struct Row<'a> {
 
 /// Renders the page. `samples` has those of base and new for each pair of reports; empty without a journal.
 pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, RenderError> {
-    let View { headline, changed, facts, sources, warnings, claims, sections, unaffected, places, method } =
-        view(compared, usize::MAX);
+    let View {
+        headline,
+        changed,
+        facts,
+        sources,
+        warnings,
+        claims,
+        sections,
+        unaffected,
+        unaffected_reports,
+        places,
+        method,
+    } = view(compared, usize::MAX);
     // Most important rows first, as in the sections.
     let rows: Vec<Row<'_>> = Kind::ALL
         .iter()
@@ -38,7 +49,7 @@ pub fn html(compared: Compared<'_>, samples: &[[Samples; 2]]) -> Result<String, 
     let details = rows.iter().map(|row| details(row, compared.labels)).collect();
     let table = Rows { columns: columns(compared, &rows, unit), unit: unit.into(), details };
     let unaffected = (!unaffected.is_empty()).then(|| Part {
-        title: format!("Unaffected: {}", unaffected.len()),
+        title: format!("Unaffected: {unaffected_reports}"),
         lines: unaffected.into_iter().map(|line| Line { is_bad: false, cells: vec![Cell::plain(line)] }).collect(),
         ..Part::default()
     });
@@ -111,7 +122,11 @@ fn part(section: Section) -> Part {
     Part {
         title: section.title,
         is_open: section.is_open,
-        note: section.explanation.to_owned(),
+        note: if section.common.is_empty() {
+            section.explanation.to_owned()
+        } else {
+            format!("{} {}.", section.explanation, section.common)
+        },
         lines: lines.chain(more).collect(),
         table: (section.kind == Kind::Incomparable).then_some(section.table),
     }

@@ -16,7 +16,7 @@ const MOST_TEXTS: usize = 2;
 /// Maximum length of a quoted line, in characters.
 const LONGEST_TEXT: usize = 48;
 
-/// Where most of the change is, e.g. `all at reduce.cu:31`; `None` if lines were not counted or too many changed.
+/// Where most of the change is, e.g. `all at new reduce.cu:31`; `None` if lines were not counted or too many changed.
 pub fn place(change: &Change, counter: &CounterChange) -> Option<String> {
     let delta = |line: &LineChange| {
         let [base, new] = line.counts(&counter.name);
@@ -53,9 +53,9 @@ pub fn texts(change: &Change) -> Option<String> {
             let [base, new] = shortened(&base.text, &new.text);
             format!("{} is \"{new}\", was \"{base}\"", name(line))
         }
-        (None, Some(new)) => format!("{} is new: \"{}\"", name(line), cut(&new.text)),
+        (None, Some(new)) => format!("{} added: \"{}\"", name(line), cut(&new.text)),
         (base, None) => {
-            format!("{} is gone: \"{}\"", name(line), cut(base.as_ref().map_or("", |base| &base.text)))
+            format!("{} removed: \"{}\"", name(line), cut(base.as_ref().map_or("", |base| &base.text)))
         }
     };
     let mut parts: Vec<String> = changed.iter().take(MOST_TEXTS).map(one).collect();
@@ -64,12 +64,14 @@ pub fn texts(change: &Change) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Name of a line, such as `reduce.cu:31`, in the new source; `the former reduce.cu:31` if only the base has it.
+/// Name of a line: `reduce.cu:31` if it has this number before and after, otherwise `new reduce.cu:31` or `former
+/// reduce.cu:31`.
 fn name(line: &LineChange) -> String {
     let place = |line: &CountedLine| format!("{}:{}", line.file, line.line);
     match (&line.base, &line.new) {
-        (_, Some(new)) => place(new),
-        (Some(base), None) => format!("the former {}", place(base)),
+        (Some(base), Some(new)) if base.line == new.line => place(new),
+        (_, Some(new)) => format!("new {}", place(new)),
+        (Some(base), None) => format!("former {}", place(base)),
         (None, None) => String::new(),
     }
 }
@@ -139,10 +141,10 @@ mod tests {
     fn texts_that_changed_are_shown_if_they_are_few() {
         let long = "value = combine(value, block[threadIdx.x], partial[blockIdx.x], ";
         let one = change(vec![(Some(line(3, &format!("{long}1);"), 1.0)), Some(line(4, &format!("{long}2);"), 1.0)))]);
-        let expected = "k.cu:4 is \"…lockIdx.x], 2);\", was \"…lockIdx.x], 1);\"";
+        let expected = "new k.cu:4 is \"…lockIdx.x], 2);\", was \"…lockIdx.x], 1);\"";
         assert_eq!(texts(&one).as_deref(), Some(expected));
         let ends = change(vec![(None, Some(line(7, "new();", 1.0))), (Some(line(9, "old();", 1.0)), None)]);
-        assert_eq!(texts(&ends).as_deref(), Some("k.cu:7 is new: \"new();\"; the former k.cu:9 is gone: \"old();\""));
+        assert_eq!(texts(&ends).as_deref(), Some("new k.cu:7 added: \"new();\"; former k.cu:9 removed: \"old();\""));
         let other = |number| (Some(line(number, "a", 1.0)), Some(line(number, "b", 1.0)));
         let many = change((1..=3).map(other).collect());
         assert_eq!(

@@ -9,7 +9,7 @@ const MOST_OPERATIONS: usize = 4;
 /// Maximum number of individual instructions to list; beyond it, counts per opcode say more.
 const MOST_INSTRUCTIONS: usize = 4;
 
-/// Individual changed instructions if they are few, otherwise changed counts per opcode: `machine code: + BAR at sum.cu:16`,
+/// Individual changed instructions if they are few, otherwise changed counts per opcode: `machine code: + BAR at new sum.cu:16`,
 /// `machine code: SHFL 0 → 5, FADD 2 → 7`.
 pub fn text(change: &Change) -> Option<String> {
     let is_few = (1..=MOST_INSTRUCTIONS).contains(&change.instructions.len());
@@ -32,10 +32,11 @@ fn operations(changes: &[OperationChange]) -> Vec<String> {
     parts
 }
 
-/// Instructions that only one side has: `+ LDG at load.cuh:1`, `− BAR at scale.cu:8`.
+/// Instructions that only one side has: `+ LDG at new load.cuh:1`, `− BAR at former scale.cu:8`.
 fn instructions(changes: &[InstructionChange]) -> Vec<String> {
     let one = |InstructionChange { added, instruction }: &InstructionChange| {
-        let place = instruction.place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));
+        let side = if *added { "new" } else { "former" };
+        let place = instruction.place.as_ref().map_or_else(String::new, |place| format!(" at {side} {place}"));
         format!("{} {}{place}", if *added { '+' } else { '−' }, instruction.name)
     };
     changes.iter().map(one).collect()

@@ -1,10 +1,11 @@
 //! What changed in the manifests, and which experiments and reports only one side has.
 
+use super::claims::{limits, result, value};
+use super::machine_code;
 use super::notation::{self, code};
 use super::words::without_common;
-use crate::claims::detail;
 use runner_lang::format::plural;
-use runner_results::analyse::compare::{Alone, Change, ClaimKind, Code, Comparison, Failed, ReportComparison};
+use runner_results::analyse::compare::{Alone, Change, ClaimKind, Code, Comparison, Failed, Kind, ReportComparison};
 use runner_results::analyse::{ClaimState, JudgedClaim};
 use runner_types::{Effect, ManifestChange, ManifestComparison, ManifestPart, ManifestState};
 
@@ -43,9 +44,9 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
         }
     }
     for (reports, (what, rank)) in comparison.alone.iter().zip([("deleted", 0), ("added", 2)]) {
-        let report = |Alone { place, experiment, device, cases, claims }: &Alone| {
+        let report = |Alone { place, device, cases, claims, .. }: &Alone| {
             let held = contents(*cases, *claims);
-            (rank, format!("Report {what}: {} ({experiment} on {device}: {held}).", code(place)))
+            (rank, format!("Report {what}: {} ({held}; measured on {device}).", code(place)))
         };
         found.extend(reports.iter().map(report));
     }
@@ -128,14 +129,19 @@ fn consequence(change: &ManifestChange, comparison: &Comparison, experiment: &st
                         ClaimState::Undecided => "is undecided",
                         ClaimState::NotApplicable => "is not judged",
                     };
-                    let now = format!("The new claim {} ({})", held(&claim.new), detail(&claim.new));
+                    let now = format!("the new claim {}", held(&claim.new));
                     let before = match former.state {
                         ClaimState::Held => "the former still holds",
                         ClaimState::Broken => "the former would be broken",
                         ClaimState::Undecided => "the former would be undecided",
                         ClaimState::NotApplicable => "the former cannot be judged",
                     };
-                    format!("{now}; {before} ({}).", detail(former))
+                    let [new_value, former_value] = [&claim.new, former].map(value);
+                    if new_value == former_value {
+                        format!("{}: {now}, {before}.", notation::capitalised(&new_value))
+                    } else {
+                        format!("{} ({new_value}); {before} ({former_value}).", notation::capitalised(&now))
+                    }
                 }
                 (None, ClaimKind::Removed) => {
                     let state = match claim.new.state {
@@ -145,7 +151,7 @@ fn consequence(change: &ManifestChange, comparison: &Comparison, experiment: &st
                         ClaimState::NotApplicable => "It cannot be judged",
                     };
                     let left = if is_last { " No claim is left." } else { "" };
-                    format!("{state} ({}).{left}", detail(&claim.new))
+                    format!("{state}: {}.{left}", result(&claim.new))
                 }
                 _ => return None,
             })
@@ -168,7 +174,17 @@ fn consequence(change: &ManifestChange, comparison: &Comparison, experiment: &st
         }
         ManifestPart::Baseline => {
             let new = change.new.as_ref()?;
-            Some(format!("Reports now compare the other variants with {}; results are the same.", code(new)))
+            Some(format!(
+                "Reports now give ratios to {}. What the kernels compute and count does not depend on it.",
+                code(new)
+            ))
+        }
+        ManifestPart::Buffer if change.base.is_some() && change.new.is_some() => {
+            let is_compared = |report: &ReportComparison| {
+                report.is_paired && report.changes.iter().all(|change| change.kind != Kind::Incomparable)
+            };
+            let all = reports().next().is_some() && reports().all(is_compared);
+            all.then(|| "The kernels before and after were compared on the new contents.".to_owned())
         }
         ManifestPart::Option => code_change(change, &mut reports()),
         _ => None,
@@ -178,15 +194,25 @@ fn consequence(change: &ManifestChange, comparison: &Comparison, experiment: &st
 /// Whether a compiler option changed the code of its variants.
 fn code_change(change: &ManifestChange, reports: &mut dyn Iterator<Item = &ReportComparison>) -> Option<String> {
     let is_of = |row: &&Change| change.variants.is_empty() || change.variants.contains(&row.case.key.variant);
-    let codes: Vec<Code> =
-        reports.flat_map(|report| &report.changes).filter(is_of).filter_map(|row| row.code).collect();
-    let changed = codes.iter().filter(|code| **code == Code::Changed).count();
-    match (changed, codes.len()) {
-        (_, 0) => None,
-        (0, _) => Some("The compiled code is identical.".to_owned()),
-        (changed, of) if changed == of => Some("The compiled code changed.".to_owned()),
-        (changed, of) => Some(format!("The compiled code changed in {changed} of {}.", plural(of as u64, "case"))),
-    }
+    let known = reports.flat_map(|report| &report.changes).filter(is_of).filter(|row| row.code.is_some());
+    let rows: Vec<&Change> = known.collect();
+    let changed: Vec<&Change> = rows.iter().copied().filter(|row| row.code == Some(Code::Changed)).collect();
+    let first = match (changed.first(), rows.len()) {
+        (_, 0) => return None,
+        (None, _) => return Some("The compiled code is identical.".to_owned()),
+        (Some(first), _) => first,
+    };
+    let what = if let Some(code) = machine_code::text(first) {
+        format!(" ({code})")
+    } else if changed.iter().all(|row| row.counted_by.is_some() && row.counters.is_empty()) {
+        ", but executes as many instructions of each counted kind".to_owned()
+    } else {
+        String::new()
+    };
+    Some(match (changed.len(), rows.len()) {
+        (changed, of) if changed == of => format!("The compiled code changed{what}."),
+        (changed, of) => format!("The compiled code changed in {changed} of {}{what}.", plural(of as u64, "case")),
+    })
 }
 
 /// `tolerance of `sum(sums)` loosened: rel 1e-5 → rel 0.01.`, and what follows from it.
@@ -227,6 +253,9 @@ fn statement(change: &ManifestChange) -> String {
         (Some(name), None) if *part == ManifestPart::Variant => format!("variant {} removed.", code(name)),
         (None, Some(name)) if *part == ManifestPart::Variant => format!("variant {} added.", code(name)),
         (Some(base), Some(new)) => {
+            if let Some(limits) = limits(base, new).filter(|_| *part == ManifestPart::Claim) {
+                return format!("{subject}{how}{of}, {limits}: {}.", code(new));
+            }
             // A reader must see both versions of a claim in full to judge the change.
             let (base, new) = match part {
                 ManifestPart::Claim => (base.to_owned(), new.to_owned()),

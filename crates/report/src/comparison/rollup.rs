@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Compared, notation, words};
 use runner_lang::format::{plural, rough};
-use runner_results::analyse::compare::{Change, CounterChange, Kind, ReportComparison};
+use runner_results::analyse::compare::{Change, CounterChange, Kind, ReportComparison, TimeChange};
 use runner_types::CaseKey;
 
 /// Maximum number of variants to list; further ones are counted.
@@ -21,6 +21,20 @@ pub struct Rollup {
     pub is_plain: bool,
     /// Number of variants that are not listed.
     pub left_out: usize,
+}
+
+impl Rollup {
+    /// Removes a text that several variants share and returns it: `Of each variant: all 3 cases, 0 %`.
+    pub fn fold(&mut self) -> Option<String> {
+        let [first, rest @ ..] = &self.lines[..] else { return None };
+        if rest.is_empty() || first.text.is_empty() || rest.iter().any(|line| line.text != first.text) {
+            return None;
+        }
+        let text = format!("Of each variant: {}", first.text);
+        self.lines.iter_mut().for_each(|line| line.text.clear());
+        self.is_plain = true;
+        Some(text)
+    }
 }
 
 /// Summary of one variant's cases.
@@ -131,10 +145,13 @@ fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Range of the time changes.
-pub fn times<'a>(mut changes: impl Iterator<Item = &'a Change>) -> Option<String> {
-    let (low, high) = ends(changes.by_ref().filter_map(|change| change.time.as_ref()).map(|time| time.ratio))?;
-    Some(range([words::plain_change(low), words::plain_change(high)]))
+/// Range of the time changes, with the digits that the widest of their intervals justifies.
+pub fn times<'a>(changes: impl Iterator<Item = &'a Change>) -> Option<String> {
+    let times: Vec<&TimeChange> = changes.filter_map(|change| change.time.as_ref()).collect();
+    let (low, high) = ends(times.iter().map(|time| time.ratio))?;
+    let halves = times.iter().filter_map(|time| Some(words::half_width(time.ratio, time.interval?)));
+    let half = halves.reduce(f64::max);
+    Some(range([low, high].map(|ratio| words::rounded_change(ratio, half))))
 }
 
 /// Ranges of changes in executed instructions and in the counter that changed most.
@@ -168,7 +185,11 @@ fn counts(rows: &[Row<'_>]) -> Option<String> {
 /// Places of new cases in their groups.
 fn newcomers(rows: &[Row<'_>]) -> Option<String> {
     let baseline = rows[0].0.baseline.as_deref().map(notation::code).unwrap_or_default();
-    let found = || rows.iter().filter_map(|(_, change)| change.newcomer.as_ref());
+    // The baseline's ratio to itself says nothing.
+    let is_other =
+        |report: &ReportComparison, change: &Change| report.baseline.as_ref() != Some(&change.case.key.variant);
+    let others = || rows.iter().filter(|(report, change)| is_other(report, change));
+    let found = || others().filter_map(|(_, change)| change.newcomer.as_ref());
     if let Some((low, high)) = ends(found().filter_map(|new| new.speedup)) {
         let places: BTreeSet<usize> = found().filter_map(|new| Some(new.place?.0)).collect();
         let sizes: BTreeSet<usize> = found().filter_map(|new| Some(new.place?.1)).collect();

@@ -103,7 +103,8 @@ fn diff(lines: &[SourceLine]) -> Vec<String> {
     lines.iter().take(MOST_LINES).map(one).chain(rest).collect()
 }
 
-/// Where the sources of a variant changed: `sum.cu:13 and 4 other lines`; `None` if they are unknown or the same.
+/// Where the sources of a variant changed: `sum.cu:13 and 4 other lines`, `new sum.cu:16`, `former sum.cu:15 is gone`;
+/// `None` if they are unknown or the same.
 pub fn place(report: &ReportComparison, variant: &str) -> Option<String> {
     let is_used = |change: &&SourceChange| change.variants.iter().any(|user| user == variant);
     let changes = report.sources.as_ref()?.iter().filter(is_used);
@@ -117,7 +118,12 @@ pub fn place(report: &ReportComparison, variant: &str) -> Option<String> {
                 let first = lines.iter().find(|line| line.added).or(lines.first());
                 let first = first.map_or_else(String::new, |line| {
                     let number = line.line;
-                    if line.added { format!("{file}:{number}") } else { format!("line {number} of {file} is gone") }
+                    let is_replaced = lines.iter().any(|other| !other.added && other.line == number);
+                    match line.added {
+                        true if is_replaced => format!("{file}:{number}"),
+                        true => format!("new {file}:{number}"),
+                        false => format!("former {file}:{number} is gone"),
+                    }
                 });
                 match size(lines) {
                     0 | 1 => first,

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use super::rollup::{self, Row, Totals};
 use super::{Compared, notation, sources, words};
+use crate::wording;
 use runner_lang::format::plural;
-use runner_results::analyse::compare::{CauseKind, Change, Code, Comparison, Kind, ReportComparison};
+use runner_results::analyse::compare::{CauseKind, Change, Code, Comparison, Kind, ReportComparison, TimeChange};
 use runner_types::{CaseKey, Outcome};
 
 /// Kinds that do not count as a change.
@@ -67,7 +68,7 @@ impl<'a> Summary<'a> {
 /// The manifest's changes name what cannot be compared if `is_named`.
 fn sentence(rows: &[Row<'_>], total: usize, (several, is_named): (bool, bool)) -> (String, Vec<String>) {
     let (report, first) = rows[0];
-    let names = variants(&rows.iter().map(|(_, change)| *change).collect::<Vec<_>>());
+    let names = names(rows);
     let place = if several { format!(" in {}", notation::code(&report.experiment)) } else { String::new() };
     let mut reasons = rollup::reasons(rows);
     reasons.truncate(MOST_REASONS);
@@ -82,6 +83,33 @@ fn sentence(rows: &[Row<'_>], total: usize, (several, is_named): (bool, bool)) -
     let parts: Vec<String> = rollup::size(rows, total).into_iter().chain(said).chain(of_all).collect();
     let what = if parts.is_empty() { String::new() } else { format!(": {}", parts.join("; ")) };
     (format!("{}{place}: {}{what}.", words::heading(first.kind), names), reasons)
+}
+
+/// Names the variants, or the cases if variants are both new and gone because their axes changed.
+fn names(rows: &[Row<'_>]) -> String {
+    let (report, first) = rows[0];
+    let other = match first.kind {
+        Kind::New => Kind::Gone,
+        Kind::Gone => Kind::New,
+        _ => return variants(&rows.iter().map(|(_, change)| *change).collect::<Vec<_>>()),
+    };
+    let is_of_both = |(_, change): &Row<'_>| {
+        let variant = &change.case.key.variant;
+        report.changes.iter().any(|found| found.kind == other && found.case.key.variant == *variant)
+    };
+    if !rows.iter().any(is_of_both) {
+        return variants(&rows.iter().map(|(_, change)| *change).collect::<Vec<_>>());
+    }
+    let mut cases: Vec<String> = Vec::new();
+    for (_, change) in rows {
+        let name = wording::case_name(&change.case);
+        if !cases.contains(&name) {
+            cases.push(name);
+        }
+    }
+    let more = cases.len().saturating_sub(MOST_NAMES);
+    let shown = cases.iter().take(MOST_NAMES).map(|name| notation::code(name));
+    shown.chain((more > 0).then(|| plural(more as u64, "other case"))).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether the changes of a report's manifest are known and listed.
@@ -112,13 +140,19 @@ fn also_wrong(improved: &Change, report: &ReportComparison) -> Option<String> {
         change.kind == Kind::NewlyWrong && sources::place(report, variant).as_ref() == Some(&place)
     };
     let wrong = report.changes.iter().find(is_same)?;
-    Some(format!("the same change makes {} wrong", notation::code(&wrong.case.key.variant)))
+    Some(format!(
+        "the same change makes {} wrong, but no fault was found in these",
+        notation::code(&wrong.case.key.variant)
+    ))
 }
 
 /// Sentence such as `No count changed; registers 10 → 12 in 1 of 3 cases.`
 /// Options that the manifest's changes name are left to them.
 fn unchanged(rows: &[Row<'_>], is_named: &dyn Fn(&ReportComparison) -> bool) -> String {
-    let what = if rows.iter().any(|(_, change)| change.time.is_some()) {
+    let times: Vec<&TimeChange> = rows.iter().filter_map(|(_, change)| change.time.as_ref()).collect();
+    let what = if !times.is_empty() && times.iter().all(|time| time.base == time.new) {
+        "All times are the same measurements as before".to_owned()
+    } else if !times.is_empty() {
         "No time is known to have changed by more than the threshold".to_owned()
     } else {
         counts_unchanged(rows)
@@ -240,22 +274,29 @@ fn results(comparison: &Comparison, rows: &[Row<'_>]) -> String {
     let (before, now) = (side(0), side(1));
     let (of, wrong, passed) = now;
     let is_as_before = before == now;
+    // Results that replace all of the former ones.
+    let is_new = before.0 > 0 && rows.iter().all(|(_, change)| matches!(change.kind, Kind::New | Kind::Gone));
     let results = match (wrong, of.saturating_sub(wrong + passed)) {
         (0, 0) => match of {
             1 => "The result is correct".to_owned(),
             2 => "Both results are correct".to_owned(),
+            of if is_new => format!("All {of} new results are correct"),
             of => format!("All {of} results are correct"),
         },
         (0, unchecked) if passed == 0 => format!("No failure in {}, without a check", plural(unchecked as u64, "case")),
         (0, unchecked) => format!("{passed} of {of} results are correct, {unchecked} unchecked"),
-        (wrong, _) => format!("{wrong} of {} {}", plural(of as u64, "case"), if wrong == 1 { "fails" } else { "fail" }),
+        (wrong, _) => format!(
+            "{wrong} of {} {} no correct result",
+            plural(of as u64, "case"),
+            if wrong == 1 { "has" } else { "have" }
+        ),
     };
     let before = match before {
         _ if is_as_before => ", as before".to_owned(),
         (0, ..) => String::new(),
         (of, 0, _) if of == now.0 => " (before: none)".to_owned(),
         (of, 0, _) => format!(" (before: all {of})"),
-        (of, wrong, _) => format!(" (before: {wrong} of {of} failed)"),
+        (of, wrong, _) => format!(" (before: {wrong} of {of})"),
     };
     let claims = words::claim_counts(comparison.claims().map(|claim| claim.kind));
     let claims = if claims.is_empty() { String::new() } else { format!(" Claims: {claims}.") };

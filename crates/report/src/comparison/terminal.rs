@@ -55,13 +55,12 @@ pub fn terminal(compared: Compared<'_>, screen: Screen) -> String {
         lines.push(String::new());
         lines.extend(of_section(section, screen));
     }
-    let unaffected = view.unaffected.len();
-    if unaffected > 0 {
+    if view.unaffected_reports > 0 {
         lines.push(String::new());
-        lines.push(format!("Unaffected: {unaffected}"));
+        lines.push(format!("Unaffected: {}", view.unaffected_reports));
         let shown = view.unaffected.iter().take(MOST_HARMLESS);
         lines.extend(shown.map(|line| prose(&format!(" {line}"), screen.width, "   ")));
-        let hidden = unaffected.saturating_sub(MOST_HARMLESS);
+        let hidden = view.unaffected.len().saturating_sub(MOST_HARMLESS);
         lines.extend((hidden > 0).then(|| format!(" … and {hidden} more in {ELSEWHERE}")));
     }
     if !view.warnings.is_empty() {

@@ -44,8 +44,10 @@ pub struct View {
     /// Claims of the new reports; `None` if they claim nothing.
     pub claims: Option<Claims>,
     pub sections: Vec<Section>,
-    /// One line per report without known changes, if there are several reports.
+    /// One line per kind of result of reports without known changes, if there are several reports.
     pub unaffected: Vec<String>,
+    /// Number of such reports.
+    pub unaffected_reports: usize,
     pub places: Vec<String>,
     pub method: Vec<String>,
 }
@@ -99,6 +101,11 @@ pub fn view(compared: Compared<'_>, most: usize) -> View {
         claims: claims(compared),
         sections,
         unaffected: if several { unaffected(compared) } else { Vec::new() },
+        unaffected_reports: comparison
+            .reports
+            .iter()
+            .filter(|report| several && headline::is_unaffected(report))
+            .count(),
         places: places(compared),
         method: method(compared),
     }
@@ -153,7 +160,10 @@ fn section(
         let shown = &all[..all.len().min(most)];
         (rollup, table(compared, shown, is_shared), all.len() - shown.len())
     };
-    let common = in_common(&table.fold());
+    let mut rollup = rollup;
+    let of_each = rollup.fold();
+    let common = of_each.into_iter().chain(Some(in_common(&table.fold())).filter(|common| !common.is_empty()));
+    let common = common.collect::<Vec<_>>().join(". ");
     let cases: HashSet<_> =
         all.iter().map(|(report, change)| (std::ptr::from_ref(*report), &change.case.key)).collect();
     let measured = if all.len() > cases.len() { format!(" ({} measurements)", all.len()) } else { String::new() };
@@ -276,7 +286,7 @@ fn informed(compared: Compared<'_>) -> Option<String> {
     let found: Vec<String> = found.into_iter().collect();
     (!found.is_empty()).then(|| {
         format!(
-            "{}: times are judged, but no slowdown fails the job (--inform).",
+            "{} (`--inform`): a slowdown may come from it, so it is shown and does not fail the job.",
             notation::capitalised(&found.join(", "))
         )
     })
@@ -447,15 +457,24 @@ fn paces(compared: Compared<'_>) -> Option<String> {
     ))
 }
 
-/// `copy, Simulated H100: 22 same`.
+/// `copy, scan (Simulated H100): 22 same`.
 fn unaffected(compared: Compared<'_>) -> Vec<String> {
-    let line = |report: &ReportComparison| {
+    let result = |report: &ReportComparison| {
         let count = |kind: Kind| report.changes.iter().filter(|change| change.kind == kind).count();
         let counts = Kind::ALL.iter().filter_map(|&kind| words::tally(kind, count(kind)));
         let counts: Vec<String> = counts.chain(report.geomean.map(words::geomean)).collect();
-        format!("{}, {}: {}", report.experiment, report.device, counts.join(", "))
+        format!("{}: {}", report.device, counts.join(", "))
     };
-    compared.comparison.reports.iter().filter(|report| headline::is_unaffected(report)).map(line).collect()
+    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    for report in compared.comparison.reports.iter().filter(|report| headline::is_unaffected(report)) {
+        let result = result(report);
+        match found.iter_mut().find(|(known, _)| *known == result) {
+            Some((_, experiments)) => experiments.push(&report.experiment),
+            None => found.push((result, vec![&report.experiment])),
+        }
+    }
+    let each = |experiments: &[&str]| if experiments.len() > 1 { " each" } else { "" };
+    found.iter().map(|(result, names)| format!("{}, {result}{}", names.join(", "), each(names))).collect()
 }
 
 fn places(compared: Compared<'_>) -> Vec<String> {
@@ -475,11 +494,11 @@ fn method(compared: Compared<'_>) -> Vec<String> {
     let threshold = 100.0 * if may_be_two_gpus { BETWEEN_GPUS } else { LEAST_THRESHOLD };
     let calls = LEVEL * 100.0;
     let change = if is_paired(compared) {
-        "Change is the time after relative to the time before, computed within the rounds of one run; ± is the larger \
-         half-width of its interval."
+        "A change of +8 % ± 2 means that the new time is 8 % longer, and that 6 to 10 % fit the measurements. Both \
+         sides were measured in the rounds of one run."
     } else {
-        "Change is the time after relative to the time before; ± is the larger half-width of its interval, which covers \
-         variation between processes on such a device."
+        "A change of +8 % ± 2 means that the new time is 8 % longer, and that 6 to 10 % fit the measurements. The range \
+         includes how much times vary between processes on such a device."
     };
     vec![
         "The average is the geometric mean over all measurements by the device's clock.".to_owned(),

@@ -77,8 +77,8 @@ pub const fn explanation(kind: Kind) -> &'static str {
 }
 
 /// Why cases of one run cannot be compared.
-pub const REFUSED: &str = "Their buffers or checks changed, so before and after cannot run side by side. If the change is meant, merge in spite \
-     of this failure: the next comparison starts from the new ones.";
+pub const REFUSED: &str = "The kernels before and after cannot run on the same memory with the same check, so only the new ones ran. The job fails \
+     because nothing shows what the change costs. Once it is merged, comparisons start from the new ones.";
 
 /// Mark whose shape differs by kind, for readers who cannot distinguish colours.
 pub const fn mark(kind: Kind) -> &'static str {
@@ -203,10 +203,22 @@ pub fn time_change(time: &TimeChange) -> String {
 /// Formats a ratio as a change in percent, with its interval if there is one.
 pub fn change(ratio: f64, interval: Option<Interval>) -> String {
     let percent = (ratio - 1.0) * 100.0;
-    let Some(Interval { low, high, .. }) = interval else { return signed(&rough(percent.abs()), percent) };
-    let half = (high - ratio).max(ratio - low) * 100.0;
-    let shown = number::percent_with_half(percent.abs(), half);
+    let Some(interval) = interval else { return signed(&rough(percent.abs()), percent) };
+    let shown = number::percent_with_half(percent.abs(), 100.0 * half_width(ratio, interval));
     signed(&shown, percent)
+}
+
+/// The larger half-width of a ratio's interval.
+pub fn half_width(ratio: f64, Interval { low, high, .. }: Interval) -> f64 {
+    (high - ratio).max(ratio - low)
+}
+
+/// Formats a ratio with the digits that a half-width justifies, such as `+8 %`.
+pub fn rounded_change(ratio: f64, half: Option<f64>) -> String {
+    let Some(half) = half else { return plain_change(ratio) };
+    let percent = (ratio - 1.0) * 100.0;
+    let shown = number::percent_with_half(percent.abs(), 100.0 * half);
+    signed(shown.split(" ± ").next().unwrap_or_default(), percent)
 }
 
 /// Adds the sign to a percentage. Zero has none.
@@ -231,8 +243,7 @@ pub fn plain_change(ratio: f64) -> String {
 pub fn geomean(Geomean { ratio, rows }: Geomean) -> String {
     let percent = (ratio - 1.0) * 100.0;
     // Further decimals would be noise.
-    let percent = (percent * 100.0).round() / 100.0;
-    let change = signed(&rough(percent.abs()), percent);
+    let change = signed(&grouped(&at_place(percent.abs(), -1)), percent);
     format!("{change} (geometric mean of {})", plural(rows as u64, "measurement"))
 }
 
@@ -267,10 +278,11 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
     } else if has_changed(change.kind) && is_of_same_source(change, report) {
         let is_unexplained = parts.is_empty() && report.causes.is_empty() && report.differences.is_empty();
         let lead = if is_unexplained { "no cause found: " } else { "" };
-        parts.push(format!("{lead}same source and options"));
+        parts.push(format!("{lead}source and options are the same in both reports"));
     }
     parts.extend(change.accepted.as_ref().map(accepted));
-    parts.extend(change.newcomer.as_ref().filter(|_| change.kind == Kind::New).and_then(|new| newcomer(new, report)));
+    let new = change.newcomer.as_ref().filter(|_| change.kind == Kind::New);
+    parts.extend(new.and_then(|new| newcomer(new, &change.case.key.variant, report)));
     parts
 }
 
@@ -321,7 +333,8 @@ fn accepted(Acceptance { reason, commit, by, .. }: &Acceptance) -> String {
 }
 
 /// Place and speedup, such as "2nd of 12, 1.31 times as fast as `tree`", or its counts next to the baseline's.
-fn newcomer(new: &Newcomer, report: &ReportComparison) -> Option<String> {
+fn newcomer(new: &Newcomer, variant: &str, report: &ReportComparison) -> Option<String> {
+    let is_baseline = report.baseline.as_deref() == Some(variant);
     let baseline = report.baseline.as_deref().map(code).unwrap_or_default();
     let mut parts: Vec<String> = new.place.map(place).into_iter().collect();
     parts.extend(new.speedup.map(|speedup| format!("{} times as fast as {baseline}", rough(speedup))));
@@ -330,7 +343,12 @@ fn newcomer(new: &Newcomer, report: &ReportComparison) -> Option<String> {
         counts.sort_by_key(|(name, ..)| name != INSTRUCTIONS);
         parts.extend(counts.into_iter().take(MOST_OF_THEME).map(|(name, value, ratio)| {
             let beside = ratio.map(|ratio| format!(" ({} times {baseline})", rough(ratio)));
-            format!("{} {}{}", counter_name(name), number_of(*value), beside.unwrap_or_default())
+            format!(
+                "{} {}{}",
+                counter_name(name),
+                number_of(*value),
+                beside.filter(|_| !is_baseline).unwrap_or_default()
+            )
         }));
     }
     (!parts.is_empty()).then(|| parts.join(", "))
@@ -384,6 +402,7 @@ fn failure(kind: Kind, outcome: &Outcome) -> Option<String> {
     let said = match (outcome, reason) {
         // The heading says that the result is wrong.
         (Outcome::Wrong { .. }, Some(reason)) => reason,
+        (Outcome::Trap { .. }, Some(reason)) => format!("the kernel stops: {reason}"),
         (outcome, Some(reason)) => format!("{}: {reason}", wording::name(outcome)),
         (outcome, None) => wording::name(outcome),
     };
@@ -421,17 +440,27 @@ fn value(text: &str) -> String {
     }
 }
 
-/// Place of a fault first, and without advice on how to hide it.
+/// What, where and the cure of a fault as sentences, without advice on how to hide it.
 fn trap(reason: &str) -> String {
     let reason = reason.split("; to silence it: ").next().unwrap_or(reason);
     let (fault, advice) = reason.split_once("; ").map_or((reason, None), |(fault, advice)| (fault, Some(advice)));
     match fault.rsplit_once(" in kernel `") {
         Some((what, place)) => {
-            let advice = advice.map(|advice| format!("; {advice}")).unwrap_or_default();
-            format!("kernel `{place}: {what}{advice}")
+            let advice = advice.map(|advice| format!(". Cure: {advice}")).unwrap_or_default();
+            format!("{}. Here: kernel `{place}{advice}", with_unit(what))
         }
         None => reason.to_owned(),
     }
+}
+
+/// Adds the unit to an offset in memory: `race on shared memory + 128 bytes: …`.
+fn with_unit(what: &str) -> String {
+    let Some((site, offset)) = what.split_once(" memory + ") else { return what.to_owned() };
+    let digits = offset.find(|c: char| !c.is_ascii_digit()).unwrap_or(offset.len());
+    if digits == 0 {
+        return what.to_owned();
+    }
+    format!("{site} memory + {} bytes{}", &offset[..digits], &offset[digits..])
 }
 
 /// The deciding counter that changed most in the direction of the verdict.
@@ -517,14 +546,26 @@ fn counters(change: &Change) -> String {
     if shown.is_empty() {
         shown.extend(agreeing.iter().take(MOST_OF_THEME));
     }
-    let placed = |counter: &&CounterChange| {
-        let parts: Vec<String> = relative(counter).into_iter().chain(lines::place(change, counter)).collect();
-        let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-        counter_change(counter) + &parts
-    };
     // The whole work comes before its parts.
     shown.sort_by_key(|counter| counter.name != INSTRUCTIONS);
-    let named: Vec<String> = shown.iter().map(placed).collect();
+    // Of counters that changed alike, such as sectors and requests, the first has the details.
+    let mut alike: Vec<(&CounterChange, Vec<&str>)> = Vec::new();
+    for &counter in &shown {
+        let is_alike = |first: &CounterChange| {
+            theme(first) == theme(counter) && relative(first).is_some() && relative(first) == relative(counter)
+        };
+        match alike.iter_mut().find(|(first, _)| first.name != INSTRUCTIONS && is_alike(first)) {
+            Some((_, others)) => others.push(&counter.name),
+            None => alike.push((counter, Vec::new())),
+        }
+    }
+    let placed = |(counter, others): &(&CounterChange, Vec<&str>)| {
+        let others = (!others.is_empty()).then(|| format!("also {}", others.join(" and ")));
+        let details = relative(counter).into_iter().chain(lines::place(change, counter)).chain(others);
+        let details = details.collect::<Vec<_>>().join(", ");
+        if details.is_empty() { counter_change(counter) } else { format!("{} ({details})", counter_change(counter)) }
+    };
+    let named: Vec<String> = alike.iter().map(placed).collect();
     let more = agreeing.len() - shown.len();
     let rest = if more > 0 { format!(" and {}", plural(more as u64, "other counter")) } else { String::new() };
     let by = match change.counted_by {
