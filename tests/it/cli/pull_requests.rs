@@ -234,8 +234,8 @@ fn another_size() {
         "size_changed",
         &[
             "## ! Passes, needs a reviewer: nothing compared, 3 cases gone, 3 cases new (",
-            "\n- Axis `n`: `4096` → `8192`.\n",
-            "\n- Gone: `tree[n = 4096]`, `two[n = 4096]`, `four[n = 4096]`: 3 cases.\n",
+            "\n- Axis `n`: `4096` → `8192`.",
+            "\n- Gone: `tree[n = 4096]`, `two[n = 4096]`, `four[n = 4096]`: 3 cases.",
             "\n- New: `tree[n = 8192]`, `two[n = 8192]`, `four[n = 8192]`: 3 cases",
         ],
     );
