@@ -195,7 +195,10 @@ fn with_lines_the_operations_of_the_machine_code_that_changed_are_named() {
     let added: Vec<_> = change["instructions"].as_array().unwrap().iter().filter(added).collect();
     assert_eq!(added.iter().map(|one| &one["place"]).collect::<Vec<_>>(), ["load.cuh:3"], "{change}");
     let page = fs::read_to_string(repository.path("page.md")).unwrap();
-    assert!(page.contains("machine code: + LDG at load.cuh:3, + FSETP at load.cuh:4, + FSEL at scale.cu:8"), "{page}");
+    assert!(
+        page.contains("machine code: + LDG at new load.cuh:3, + FSETP at new load.cuh:4, + FSEL at new scale.cu:8"),
+        "{page}"
+    );
 }
 
 #[test]

@@ -299,7 +299,9 @@ fn a_shallow_clone_names_what_it_lacks() {
 fn records_without_hashes_and_reports_without_a_manifest_are_not_known_to_be_current() {
     let repository = Repository::new();
     repository.git(&["rm", "-q", "experiments/scale.toml"]);
-    let unknown = |why: &str| format!("Not known to be current ({why}): scale on Simulated H100.\n");
+    let unknown = |why: &str| {
+        format!("Not checked whether the report fits the sources of this revision ({why}): scale on Simulated H100.\n")
+    };
     repository.assert_checked(&unknown("there is no experiments/scale.toml"), 0);
     repository.write("experiments/scale.toml", MANIFEST);
     repository.change(|records| records.cases.iter_mut().for_each(|record| record.hashes = None));

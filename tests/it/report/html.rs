@@ -339,7 +339,7 @@ fn a_comparison_has_a_row_for_each_case_with_the_samples_of_both_sides() {
         assert_eq!(lanes.len(), if change.is_some() { 2 } else { 0 });
     }
     assert_eq!(slower, 6, "three sizes in two regimes");
-    assert!(page.contains("<h1>✗ 6 slower ("), "{page}");
+    assert!(page.contains("<h1>✗ Fails: 3 cases slower (+30 %) ("), "{page}");
     // Without journals, only the intervals remain.
     for folder in &folders {
         fs::remove_file(folder.join("journal.jsonl")).unwrap();

@@ -151,7 +151,7 @@ fn also_wrong(improved: &Change, report: &ReportComparison) -> Option<String> {
 fn unchanged(rows: &[Row<'_>], is_named: &dyn Fn(&ReportComparison) -> bool) -> String {
     let times: Vec<&TimeChange> = rows.iter().filter_map(|(_, change)| change.time.as_ref()).collect();
     let what = if !times.is_empty() && times.iter().all(|time| time.base == time.new) {
-        "All times are the same measurements as before".to_owned()
+        "The reports hold the same measurements".to_owned()
     } else if !times.is_empty() {
         "No time is known to have changed by more than the threshold".to_owned()
     } else {

@@ -383,8 +383,11 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
              version); 200 ns and 0.3 % are assumed."
         ));
     }
-    let is_between =
-        |report: &ReportComparison| report.may_be_two_gpus && report.changes.iter().any(|c| c.time.is_some());
+    // A report beside its copy needs no second GPU.
+    let is_between = |report: &ReportComparison| {
+        report.may_be_two_gpus
+            && report.changes.iter().filter_map(|change| change.time.as_ref()).any(|time| time.base != time.new)
+    };
     if compared.comparison.reports.iter().any(is_between) {
         warnings.push(format!(
             "The reports may come from two GPUs of this model, so only time changes above {} % count (--allow gpu also \

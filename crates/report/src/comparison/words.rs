@@ -552,7 +552,10 @@ fn counters(change: &Change) -> String {
     let mut alike: Vec<(&CounterChange, Vec<&str>)> = Vec::new();
     for &counter in &shown {
         let is_alike = |first: &CounterChange| {
-            theme(first) == theme(counter) && relative(first).is_some() && relative(first) == relative(counter)
+            theme(first) == theme(counter)
+                && relative(first).is_some()
+                && relative(first) == relative(counter)
+                && lines::place(change, first) == lines::place(change, counter)
         };
         match alike.iter_mut().find(|(first, _)| first.name != INSTRUCTIONS && is_alike(first)) {
             Some((_, others)) => others.push(&counter.name),

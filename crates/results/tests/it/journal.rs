@@ -199,7 +199,11 @@ fn damage_before_the_first_group_is_refused_with_its_line() {
     let planned = place_of(&run, |event| matches!(event, Event::CasesPlanned { .. }));
     for line in 0..=planned {
         let error = damaged(dir.path(), &run.events, line).and_then(Contents::into_history).unwrap_err().to_string();
-        assert!(error.contains(&format!("journal.jsonl:{}: ", line + 1)) && error.contains("--resume"), "{error}");
+        assert!(
+            error.contains(&format!("journal.jsonl:{}: ", line + 1))
+                && error.contains("restore it from a copy, or run the experiment again"),
+            "{error}"
+        );
     }
 }
 

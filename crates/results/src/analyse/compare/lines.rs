@@ -79,13 +79,23 @@ fn match_lines(base: Vec<CountedLine>, new: Vec<CountedLine>) -> Vec<LineChange>
     changes
 }
 
-/// Whether at least half of the longer text is at the beginning or end of both.
+/// Whether the texts have at least half of the longer one's tokens in common, in order.
 fn is_edit(base: &str, new: &str) -> bool {
-    let [base, new] = [base, new].map(|text| text.chars().collect::<Vec<char>>());
-    let shorter = base.len().min(new.len());
-    let before = base.iter().zip(&new).take_while(|(b, n)| b == n).count();
-    let after = base.iter().rev().zip(new.iter().rev()).take_while(|(b, n)| b == n).count().min(shorter - before);
-    2 * (before + after) >= base.len().max(new.len())
+    let [base, new] = [base, new].map(tokens);
+    2 * common(&base, &new, |base, new| base == new).len() >= base.len().max(new.len())
+}
+
+/// Names, numbers and single other characters.
+fn tokens(text: &str) -> Vec<&str> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '.';
+    let mut found = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let end = if is_word(first) { rest.find(|c| !is_word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        found.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    found
 }
 
 #[cfg(test)]
