@@ -169,7 +169,7 @@ impl Joining<'_> {
             return None;
         };
         let fill = |job: &CaseJob| job.buffers.iter().map(|buffer| (buffer.name.clone(), describe(buffer))).collect();
-        let [before, now]: [BTreeSet<(String, String)>; 2] = [&base, new].map(|job| fill(job));
+        let [before, now]: [BTreeSet<(String, String)>; 2] = [&base, new].map(fill);
         if before != now {
             self.joined.on_new_inputs.insert(new.case.key.clone());
         }

@@ -100,11 +100,10 @@ impl Share {
         else {
             return None;
         };
-        let (limit, base) = match *sides {
-            [Quantity::Number(limit), Quantity::Result(base)] | [Quantity::Result(base), Quantity::Number(limit)] => {
-                (limit, base)
-            }
-            _ => return None,
+        let ([Quantity::Number(limit), Quantity::Result(base)] | [Quantity::Result(base), Quantity::Number(limit)]) =
+            *sides
+        else {
+            return None;
         };
         let name = |counted: &Measured| counted.counter.as_ref().map(|counter| counter.name.clone());
         let (ClaimFunction::Counter, ClaimFunction::Counter) = (this.function, base.function) else { return None };
