@@ -252,6 +252,31 @@ fn a_loosened_tolerance() {
     assert_says("tolerance_loosened", &facts);
 }
 
+/// The results are wrong by 1 %, which only the new tolerance allows.
+#[test]
+fn a_tolerance_loosened_to_let_a_wrong_result_pass() {
+    let loosened = |text: &str| text.replace("rel = 1e-5", "rel = 1e-1");
+    let wrong = |text: &str| text.replace("return *at;", "return *at * 1.01f;");
+    assert_change("loosened_for_wrong", 0, &[(MANIFEST_PATH, loosened), ("kernels/load.cuh", wrong)]);
+    let fact =
+        "`rel 1e-5` → `rel 0.1`. The results would fail the former tolerance: their largest relative error is 0.01.";
+    assert_says("loosened_for_wrong", &["## ! Passes, needs a reviewer: 1 check loosened (", fact]);
+}
+
+#[test]
+fn a_removed_check() {
+    let removed = |text: &str| {
+        let [check, claim] = ["[[check]]", "[[claim]]"].map(|table| text.find(table).unwrap());
+        format!("{}{}", &text[..check], &text[claim..])
+    };
+    assert_change("check_removed", 0, &[(MANIFEST_PATH, removed)]);
+    let facts = [
+        "## ! Passes, needs a reviewer: 1 check removed (",
+        "\n- Check `sum(sums)` removed: `sum(sums) = sum(input)`.",
+    ];
+    assert_says("check_removed", &facts);
+}
+
 #[test]
 fn a_changed_header() {
     let again = |_: &str| {

@@ -89,6 +89,9 @@ fn verdict(comparison: &Comparison) -> String {
     } else if passes && !is_doubtful {
         named.insert(0, "no regression".to_owned());
     }
+    if passes && is_of_one {
+        named.extend(tallies(&[Kind::StillWrong]));
+    }
     let nothing = nothing.then(|| "nothing compared".to_owned()).filter(|_| passes);
     let parts: Vec<String> = if passes {
         let more = improved.into_iter().chain(neutral).filter(|_| is_of_one);

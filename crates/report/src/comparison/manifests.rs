@@ -60,13 +60,16 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
     sentences
 }
 
-/// Counts what is loosened or deleted, for the headline: `1 check loosened, 1 experiment deleted`.
+/// Counts what is loosened or deleted, for the headline: `1 experiment deleted, 1 check loosened`.
 pub fn weakened(comparison: &Comparison) -> Vec<String> {
     let deleted = comparison.manifests.iter().filter(|manifest| manifest.state == ManifestState::Deleted).count();
+    let (loosened, removed): (Vec<_>, Vec<_>) =
+        changes(comparison).filter(|change| change.loosens_check()).partition(|change| change.new.is_some());
     counted([
         (deleted, "experiment", "deleted"),
         (comparison.alone[0].len(), "report", "deleted"),
-        (changes(comparison).filter(|change| change.loosens_check()).count(), "check", "loosened"),
+        (removed.len(), "check", "removed"),
+        (loosened.len(), "check", "loosened"),
         (revised_claims(comparison, Effect::Loosened), "claim", "loosened"),
     ])
 }
@@ -167,7 +170,7 @@ fn consequence(change: &ManifestChange, comparison: &Comparison, experiment: &st
                     format!("The results still meet the former tolerance: their largest relative error is {shown}.")
                 }
                 Some(_) => {
-                    format!("The largest relative error of the results is {shown}, more than before was allowed.")
+                    format!("The results would fail the former tolerance: their largest relative error is {shown}.")
                 }
                 None => format!("The largest relative error of the results is {shown}."),
             })

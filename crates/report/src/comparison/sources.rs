@@ -64,17 +64,17 @@ fn source(change: &SourceChange, users: &[&str]) -> Source {
     let names = users.iter().take(MOST_NAMES).map(|name| notation::code(name));
     let names: Vec<String> = names.chain((more > 0).then(|| plural(more as u64, "other"))).collect();
     let users = if names.is_empty() { String::new() } else { format!(", used by {}", names.join(", ")) };
-    let file = &change.file;
+    let file = notation::code(&change.file);
     match &change.state {
         SourceState::Added(lines) => {
-            Source { title: format!("`{file}` is new ({}{users})", plural(*lines as u64, "line")), lines: Vec::new() }
+            Source { title: format!("{file} is new ({}{users})", plural(*lines as u64, "line")), lines: Vec::new() }
         }
         SourceState::Removed(lines) => Source {
-            title: format!("`{file}` is no longer used ({}{users})", plural(*lines as u64, "line")),
+            title: format!("{file} is no longer used ({}{users})", plural(*lines as u64, "line")),
             lines: Vec::new(),
         },
         SourceState::Changed(lines) => {
-            let title = format!("`{file}`, {} changed{users}", plural(size(lines) as u64, "line"));
+            let title = format!("{file}, {} changed{users}", plural(size(lines) as u64, "line"));
             Source { title, lines: diff(lines) }
         }
     }
