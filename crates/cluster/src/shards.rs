@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use super::job::subfolders;
 use runner_files::atomic::WriteError;
 use runner_files::sealed;
-use runner_results::journal::{self, Contents, JOURNAL_FILE, JournalError, whole_run};
+use runner_results::journal::{self, Contents, JOURNAL_FILE, JournalError, Run, whole_run};
 use runner_types::RunContext;
 
 /// File that marks an attempt whose results no longer apply. It holds the number of submissions at the time, followed
@@ -41,13 +41,33 @@ pub fn is_done(folder: &Path, version: Option<&str>) -> bool {
 
 /// Journal of the last attempt that ran every case and whose results count for `version`; for any version, `None`.
 pub fn finished_journal(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
-    let counts = |journal: &PathBuf| whole_run(journal).is_ok_and(|run| counts_for(journal, &run, version));
+    let counts = |journal: &PathBuf| own_run(journal).is_ok_and(|run| counts_for(journal, &run.context, version));
     finished(folder).find(counts)
 }
 
 /// Describes damage to the results of the last finished attempt at a shard, if any.
 pub fn damage(folder: &Path) -> Option<String> {
-    whole_run(&finished(folder).next()?).err()
+    own_run(&finished(folder).next()?).err()
+}
+
+/// The last run of an attempt's journal, if all its cases have an outcome. Otherwise, or if it ran another shard,
+/// describes the damage.
+fn own_run(journal: &Path) -> Result<Run, String> {
+    let run = whole_run(journal)?;
+    match is_of_folder(journal, &run) {
+        true => Ok(run),
+        false => {
+            let shard = run.context.shard.map(|shard| format!("shard {shard} of ")).unwrap_or_default();
+            Err(format!("{}: these are results of {shard}`{}`", journal.display(), run.header.experiment))
+        }
+    }
+}
+
+/// Whether a run is of the shard and the experiment that the folder with the journal's attempt stands for.
+fn is_of_folder(journal: &Path, run: &Run) -> bool {
+    let folder = run.context.shard.map(|shard| Path::new(&run.header.experiment).join(shard.folder()));
+    let attempt = journal.parent();
+    folder.is_some_and(|own| attempt.and_then(Path::parent).is_some_and(|folder| folder.ends_with(own)))
 }
 
 /// Journals of attempts that ran every case and are not marked as outdated, latest first.
@@ -131,11 +151,15 @@ pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     Ok(attempt)
 }
 
-/// Whether the path is a regular file whose damage, if any, affects only single groups. A link would lead to a journal
-/// that is not this shard's.
+/// Whether the path is a regular file whose damage, if any, affects only single groups. A link, or a file moved here,
+/// would be a journal that is not this shard's.
 fn can_be_resumed(path: &Path) -> bool {
     let is_itself = path.symlink_metadata().is_ok_and(|found| found.is_file());
-    is_itself && !matches!(journal::scan(path), Err(JournalError::Corrupt { .. }))
+    is_itself
+        && match journal::scan(path) {
+            Ok(scan) => scan.run().is_none_or(|run| is_of_folder(path, run)),
+            Err(error) => !matches!(error, JournalError::Corrupt { .. }),
+        }
 }
 
 /// Attempt folders in order; symbolic links are skipped.

@@ -98,7 +98,8 @@ impl Submission {
             .collect()
     }
 
-    /// Reads a submission. Fails unless its shards belong to the job and its ids are valid for the scheduler.
+    /// Reads a submission. Fails unless its number is the file's, its shards belong to the job and its ids are valid for
+    /// the scheduler.
     pub fn read(dir: &Path, job: &Job, number: u32) -> Result<Self, JobError> {
         let path = Self::path(dir, number);
         let submission: Self = read_json(&path)?;
@@ -112,6 +113,8 @@ impl Submission {
             |id: &str| id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(|c| c.is_ascii_graphic());
         let unnamed = submission.ids().find(|id| !is_name(id));
         let why = why.or_else(|| unnamed.map(|id| format!("`{}` is not a valid array id", id.escape_debug())));
+        let is_other = submission.number != number;
+        let why = why.or_else(|| is_other.then(|| format!("the file holds submission {}", submission.number)));
         why.map_or(Ok(submission), |why| Err(JobError::Invalid { path, why }))
     }
 

@@ -293,6 +293,28 @@ fn a_damaged_shard_is_named_sent_again_and_then_collected() {
 }
 
 #[test]
+fn a_journal_or_a_submission_in_the_place_of_another_is_no_result_of_it() {
+    let dir = project("experiments/scale.toml");
+    submit(dir.path(), "experiments/scale.toml", &[], 0);
+    runner(dir.path(), &["collect", JOB, "--out", "expected"], 0);
+    let journal = |shard: u32| dir.path().join(format!("{JOB}/shards/scale/{shard}-of-8/attempt-0001/journal.jsonl"));
+    fs::copy(journal(1), journal(8)).unwrap();
+    let said = runner(dir.path(), &["status", JOB], 1);
+    assert!(said.contains("8 shards: 7 done, 1 damaged"), "{said}");
+    assert!(said.contains("8-of-8/attempt-0001/journal.jsonl: these are results of shard 1/8 of `scale`"), "{said}");
+    let said = runner(dir.path(), &["collect", JOB, "--out", "part"], 1);
+    assert!(said.contains("scale: 14 of 16 planned cases passed"), "{said}");
+    assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("1 shard of 8 in 1 task"));
+    runner(dir.path(), &["collect", JOB, "--out", "whole"], 0);
+    let read = |folder: &str| fs::read(dir.path().join(folder).join("records.jsonl")).unwrap();
+    assert!(read("expected") == read("whole"), "the records differ");
+    let submission = |number: u32| dir.path().join(format!("{JOB}/submission-{number}.json"));
+    fs::copy(submission(1), submission(2)).unwrap();
+    let said = runner(dir.path(), &["status", JOB], 3);
+    assert!(said.contains("submission-2.json") && said.contains("the file holds submission 1"), "{said}");
+}
+
+#[test]
 fn a_flipped_bit_in_any_file_of_a_job_is_noticed_or_changes_nothing() {
     let dir = project("experiments/scale.toml");
     submit(dir.path(), "experiments/scale.toml", &[], 0);

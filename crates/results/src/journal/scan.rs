@@ -15,8 +15,8 @@ use serde_json::{from_slice, from_str};
 use super::parse::{self, Envelope, Fault, Line};
 use super::read::{LinePlace, bytes_of, in_order, lines_of};
 use super::role::{Content, Part, Role};
-use super::{Damaged, History, JournalError, Torn};
-use runner_types::{Case, CaseKey, Event, GroupKey, RunContext};
+use super::{Damaged, History, JournalError, Run, Torn};
+use runner_types::{Case, CaseKey, Event, GroupKey};
 
 #[derive(Debug)]
 pub struct Scan {
@@ -30,12 +30,12 @@ pub struct Scan {
 impl Scan {
     /// Whether no run ever started.
     pub fn is_empty(&self) -> bool {
-        self.history.run().is_none()
+        self.run().is_none()
     }
 
-    /// Context of the last run that counts.
-    pub fn context(&self) -> Option<&RunContext> {
-        self.history.run().map(|run| &run.context)
+    /// The last run that counts.
+    pub fn run(&self) -> Option<&Run> {
+        self.history.run()
     }
 }
 
@@ -142,12 +142,12 @@ pub fn scan(path: &Path) -> Result<Scan, JournalError> {
     Ok(Scan { path: path.to_owned(), torn, damaged, history })
 }
 
-/// Context of a journal's last run, whose cases all have an outcome. Otherwise, describes the damage.
-pub fn whole_run(path: &Path) -> Result<RunContext, String> {
+/// A journal's last run, if all its cases have an outcome. Otherwise, describes the damage.
+pub fn whole_run(path: &Path) -> Result<Run, String> {
     let scan = scan(path).map_err(|error| error.to_string())?;
     let damaged = scan.damaged.first().map(|Damaged { line, message }| format!("{}:{line}: {message}", path.display()));
     let last = scan.history.into_last_run().filter(|last| last.cases.iter().all(|case| case.is_run));
-    last.map(|last| last.run.context)
+    last.map(|last| last.run)
         .ok_or_else(|| damaged.unwrap_or_else(|| format!("{}: results of its last run are missing", path.display())))
 }
 

@@ -68,7 +68,7 @@ pub fn join_if(files: &[PathBuf], counts: &dyn Fn(&Path, &RunContext) -> bool) -
             }
             other => other?,
         };
-        if scan.context().is_some_and(|run| !counts(&scan.path, run)) {
+        if scan.run().is_some_and(|run| !counts(&scan.path, &run.context)) {
             continue;
         }
         warnings.extend(warnings_of(&scan.path, scan.torn, &scan.damaged));
