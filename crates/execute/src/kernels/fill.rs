@@ -69,13 +69,14 @@ impl Kernels {
         if count as usize > MOST_REJECTED {
             return Ok(false);
         }
-        mend(device, plan, to, &listed[..count as usize])
+        // The device has not looked at the draws of the first chunk that come before the range.
+        let unseen = (!range.start.is_multiple_of(CHUNK as u64)).then_some(range.start / CHUNK as u64);
+        mend(device, plan, to, listed[..count as usize].iter().copied().chain(unseen).collect())
     }
 }
 
-/// Makes the listed chunks on the host; returns false if it cannot.
-fn mend(device: &mut dyn Device, plan: &BufferPlan, to: BufferId, listed: &[u64]) -> Result<bool, DeviceError> {
-    let mut chunks = listed.to_vec();
+/// Makes chunks on the host; returns false if it cannot.
+fn mend(device: &mut dyn Device, plan: &BufferPlan, to: BufferId, mut chunks: Vec<u64>) -> Result<bool, DeviceError> {
     chunks.sort_unstable();
     chunks.dedup();
     for chunk in chunks {

@@ -135,6 +135,21 @@ fn a_stretch_has_the_elements_of_another_seed() {
     }
 }
 
+/// One draw in about 65,536 is rejected, so for most seeds the draws that the stretch follows in its chunk have a
+/// rejected one and those of the stretch have none.
+#[test]
+fn a_rejected_draw_before_a_stretch_shifts_the_stretch() {
+    let (mut device, kernels) = bench();
+    let first =
+        Box::new(FillPlan::Uniform { low: Value::Int(0), high: Value::Int((1 << 32) - (1 << 16) - 1), seed: 3 });
+    for seed in 0..8 {
+        let spliced = FillPlan::Spliced { fill: first.clone(), seed, stretch: 60_000..65_400 };
+        let plan = plan(ElementType::U32, 66_000, spliced.clone());
+        let made = made(device.as_mut(), &kernels, &plan).unwrap();
+        assert!(made == fill(&plan, &spliced).unwrap(), "seed {seed}");
+    }
+}
+
 #[test]
 fn spans_that_reject_often_and_what_needs_the_host_are_left_to_it() {
     let (mut device, kernels) = bench();
