@@ -188,9 +188,10 @@ pub(crate) fn masked(text: &str) -> String {
             directive_length(rest)
         } else if c == '"' || (c == '\'' && !out.ends_with(|before: char| before.is_ascii_alphanumeric())) {
             let length = literal_length(rest);
-            if length >= 2 {
+            // A literal that its line does not close is blanked whole.
+            if let Some(content) = rest[..length].strip_prefix(c).and_then(|rest| rest.strip_suffix(c)) {
                 out.push(c);
-                blank(&rest[1..length - 1], &mut out);
+                blank(content, &mut out);
                 out.push(c);
                 rest = &rest[length..];
                 continue;
@@ -374,6 +375,15 @@ mod tests {
 
     fn left(text: &str) -> Vec<usize> {
         lines(text).into_iter().map(|(number, _)| number).collect()
+    }
+
+    #[test]
+    fn a_literal_that_its_line_does_not_close_is_masked_whole() {
+        for text in ["'a\u{fffd}", "\"b\u{6c2}\nint x;", "\"", "'\\"] {
+            let masked = masked(text);
+            assert_eq!((masked.len(), masked.trim()), (text.len(), text.split_once('\n').map_or("", |(_, rest)| rest)));
+        }
+        assert_eq!(masked("f('\u{fffd}');"), "f('   ');");
     }
 
     #[test]

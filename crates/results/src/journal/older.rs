@@ -30,22 +30,25 @@ impl Older {
     }
 
     /// Converts the header line to the current version.
-    pub fn header(&self, mut header: Value) -> Value {
+    pub fn header(&self, header: Value) -> Value {
+        let mut header = object(header);
         if self.version == 1 {
-            header["columns"] = json!({ "counters": self.counters });
-            if let Some(clock) =
-                header.pointer_mut("/environment/machine/clock/calibrated").and_then(Value::as_object_mut)
+            header.insert("columns".to_owned(), json!({ "counters": self.counters }));
+            let clock = header.get_mut("environment").and_then(|found| found.pointer_mut("/machine/clock/calibrated"));
+            if let Some(clock) = clock.and_then(Value::as_object_mut)
                 && let Some(name) = clock.remove("witness")
             {
                 clock.insert("reference_clock".to_owned(), name);
             }
         }
         if self.version <= 2 {
+            let mut columns = object(take(&mut header, "columns"));
             for list in ["against", "digests"] {
-                header["columns"][list] = json!([]);
+                columns.insert(list.to_owned(), json!([]));
             }
+            header.insert("columns".to_owned(), Value::Object(columns));
         }
-        header
+        Value::Object(header)
     }
 
     /// Converts a case's line to the current version.

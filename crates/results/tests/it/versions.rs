@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runner_results::journal::{header_of, read_records};
+use runner_results::journal::{header_of, parse_records, read_records};
 use runner_types::{CaseRecord, Dim3, Note, Outcome, Records, Regime};
 
 fn fixture(name: &str, version: &str) -> PathBuf {
@@ -73,5 +73,13 @@ fn values_of_version_1_are_where_they_belong() {
 fn the_header_of_an_older_file_is_read_alone() {
     for version in ["1", "2", "3"] {
         assert_eq!(header_of(&fixture("nested_hello", version)).unwrap().experiment, "nested_hello");
+    }
+}
+
+#[test]
+fn lines_of_older_files_that_are_no_objects_are_errors() {
+    let header = "{\"v\":1,\"columns\":7}\n";
+    for text in ["[1]\n", "7\n", "[]\n{}\n", header] {
+        assert!(parse_records(text, Path::new("records.jsonl")).is_err(), "{text}");
     }
 }

@@ -1,0 +1,3 @@
+k.cu
+__global__ void k() {}
+const char *s = 'unclosed �
