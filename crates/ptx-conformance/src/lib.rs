@@ -63,7 +63,7 @@ pub fn forms() -> Vec<Form> {
     forms
 }
 
-/// Expands the braces of a line to all alternatives, and replaces `$1` with the choice of the first brace.
+/// Expands the braces of a line to all alternatives, and replaces `$n` with the choice of the nth brace.
 fn alternatives(line: &str) -> Vec<String> {
     let mut done = vec![(line.to_owned(), Vec::<String>::new())];
     while done.iter().any(|(text, _)| open_brace(text).is_some()) {

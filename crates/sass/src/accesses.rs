@@ -81,7 +81,7 @@ struct Machine {
     is_predicated: bool,
 }
 
-/// A PTX access: operation, what precedes the offset, the offset, and the number of bytes per lane.
+/// A PTX access: operation, base of the address, offset, and number of bytes per lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Operand<'p> {
     operation: &'p str,

@@ -11,7 +11,7 @@ use crate::{INSTRUCTION_BYTES, SassError};
 pub struct Function {
     /// Mangled name, e.g. `_Z6reducePKfPf`.
     pub name: String,
-    /// Index of the symbol, by which nvdisasm selects the function.
+    /// Index of the symbol that selects the function in nvdisasm.
     pub symbol: usize,
     /// Index of the section that contains the code.
     pub section: usize,

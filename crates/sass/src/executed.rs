@@ -31,7 +31,7 @@ const ADDED: [&str; 11] = ["BRA", "BSYNC", "BSSY", "EXIT", "NOP", "WARPSYNC", "S
 pub struct LineCount<'c> {
     /// Number of executions, counted per warp.
     pub warps: u64,
-    /// Number of times that lanes diverged there; `None` if the line is not a branch.
+    /// Number of times that lanes diverged at the line; `None` if it is not a branch.
     pub diverged: Option<u64>,
     /// For the back edge of a loop: numbers of iterations, each with the number of warps that left the loop after that
     /// many.
@@ -94,7 +94,7 @@ impl Derivation<'_> {
 /// Which instructions of a block must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Witnesses {
-    /// All of them, from more than one line.
+    /// All instructions, from more than one line.
     Several,
     All,
     Most,
@@ -113,8 +113,8 @@ struct Derivation<'l> {
     counted: Vec<Option<LineCount<'l>>>,
     blocks: Blocks,
     balance: Balance,
-    /// Blocks with a branch at which all warps go the same way. The compiler added it, mostly to test the remaining
-    /// iterations.
+    /// Blocks at whose branch all warps are assumed to take the same path. The compiler added the branch, mostly to
+    /// test the remaining iterations.
     alike: Vec<usize>,
     /// Blocks that end with a PTX branch at which no lanes diverged.
     undiverged: Vec<usize>,
@@ -173,7 +173,7 @@ impl<'l> Derivation<'l> {
         self.blocks.members[block].end - 1
     }
 
-    /// Adds the equations by which blocks are entered and left as many times as they are executed.
+    /// Adds equations stating that blocks are entered and left as many times as they are executed.
     fn equate_blocks_and_edges(&mut self) {
         for block in 0..self.blocks.members.len() {
             let is_apart = self.blocks.apart.contains(&block) || self.calls_for_rare_values(block);
@@ -217,8 +217,8 @@ impl<'l> Derivation<'l> {
         }
     }
 
-    /// Adds the equations by which blocks that test whether a division needs its function are executed as many times as
-    /// the division.
+    /// Adds equations stating that a block that tests whether a division needs its function is executed as many times
+    /// as the division.
     fn equate_divisions(&mut self) {
         let mut tests: BTreeMap<u32, (u64, BTreeSet<usize>)> = BTreeMap::new();
         for block in (0..self.blocks.members.len()).filter(|block| self.calls_for_rare_values(*block)) {
@@ -583,8 +583,8 @@ impl<'l> Derivation<'l> {
         found.next().is_none().then(|| self.balance.get(only)).flatten()
     }
 
-    /// Where all warps go the same way at a branch and one way leads to executed code, sends them there. Returns false
-    /// if no such branch is left.
+    /// Where all warps take the same edge of a branch and one edge leads to executed code, assigns them to that edge.
+    /// Returns false if no such branch is left.
     fn follow_ways(&mut self) -> bool {
         let blocks = self.blocks.members.len();
         let known = (0..blocks + self.blocks.edges.len()).map(|count| self.balance.get(count));

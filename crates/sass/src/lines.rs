@@ -70,7 +70,7 @@ pub struct Tables {
 }
 
 impl LineTable {
-    /// Names of the files.
+    /// Names of the files to which [`Place::file`] refers.
     pub fn files(&self) -> &[String] {
         &self.files
     }

@@ -20,7 +20,7 @@ pub struct Instruction {
     pub operands: String,
     /// The 128-bit encoding.
     pub word: u128,
-    /// PTX line from which the instruction was made, 1-based.
+    /// PTX line that the instruction comes from, 1-based.
     pub ptx_line: Option<u32>,
     /// Line of the source, followed by the lines of the inlined calls, innermost first.
     pub source: Vec<Place>,

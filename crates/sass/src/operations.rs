@@ -1,7 +1,7 @@
 //! Names an instruction's operation from its word, so that instructions can be counted without a disassembler.
 //!
 //! The lowest nine bits of a word are the operation, and the next three are the form of its operands. The table was
-//! made from nvdisasm 13.2's output for `sm_90`. Code for `sm_75` to `sm_89` uses the same numbers.
+//! derived from nvdisasm 13.2's output for `sm_90`. Code for `sm_75` to `sm_89` uses the same numbers.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! Which pipelines of a multiprocessor count an instruction.
 //!
-//! They are those of Nsight Compute's counters `sm__inst_executed_pipe_*`. What each of them counts was measured on an
-//! H100; see docs/explanation/machine-code.md.
+//! The pipelines are the ones in the names of Nsight Compute's counters `sm__inst_executed_pipe_*`. What each of them
+//! counts was measured on an H100; see docs/explanation/machine-code.md.
 
 use crate::Instruction;
 
@@ -116,7 +116,7 @@ const OF_LANES: [&str; 8] =
     ["SR_TID", "SR_LANEID", "SR_VIRTID", "SR_EQMASK", "SR_LTMASK", "SR_LEMASK", "SR_GTMASK", "SR_GEMASK"];
 
 impl Pipe {
-    /// Returns the name of the pipeline's count among the counts of a launch.
+    /// Returns the name of the pipeline's counter in the counts of a launch.
     pub const fn counter(self) -> &'static str {
         match self {
             Self::Alu => "pipe_alu",

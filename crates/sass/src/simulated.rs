@@ -1,4 +1,4 @@
-//! Joins machine code with what a simulator counted for the PTX from which it was made.
+//! Joins machine code with a simulator's counts for the PTX that it was compiled from.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ impl<'l> Executed<'l> {
     }
 }
 
-/// Maps lines of the PTX from which a cubin was made to the same lines of the simulated PTX. Only lines within each
+/// Maps lines of the PTX that a cubin was compiled from to the same lines of the simulated PTX. Only lines within each
 /// function correspond, because a kernel may have been compiled alone for one and with its whole file for the other.
 fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     let simulated: Vec<Cow<'_, str>> = simulated.iter().map(|line| comparable(line)).collect();
@@ -108,9 +108,9 @@ fn match_lines(of_cubin: &str, simulated: &[&str]) -> BTreeMap<u32, u32> {
     same
 }
 
-/// Removes from a PTX line what differs between two compilations of the same source. Labels and the local-memory depot
-/// contain the number of their function in the file. The name of an anonymous namespace contains a hash of the source's
-/// location, or the number of the compiler's process, and is preceded by its length.
+/// Removes the parts of a PTX line that differ between two compilations of the same source. Labels and the local-memory
+/// depot contain the number of their function in the file. The name of an anonymous namespace contains a hash of the
+/// source's location, or the ID of the compiler's process, and is preceded by its length.
 fn comparable(line: &str) -> Cow<'_, str> {
     const ANONYMOUS: &str = "_GLOBAL__N__";
     const NUMBERED: [&str; 2] = ["$L__BB", "__local_depot"];

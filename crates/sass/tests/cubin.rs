@@ -1,4 +1,4 @@
-//! Cubins made here, instruction by instruction, and files that are not cubins.
+//! Cubins that the tests build instruction by instruction, and files that are not cubins.
 
 #![expect(clippy::unwrap_used, reason = "a test panics to fail")]
 

@@ -5,7 +5,7 @@ use crate::replay::Measured;
 use crate::score::{Baseline, mean};
 use crate::strategy::named;
 
-/// Maximum factor over the optimum of points that count as close to it.
+/// Factor over the optimum up to which points count as close to it.
 const NEAR: f64 = 1.01;
 
 /// Searches of one space, repeated with several seeds.
@@ -24,7 +24,7 @@ pub struct Comparison<'a> {
 /// Results of a strategy over all its searches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Number of searches.
+    /// Number of searches, one per seed.
     pub searches: usize,
     /// Number of evaluations until each successful search got close to the optimum within the budget, ascending.
     pub near: Vec<usize>,

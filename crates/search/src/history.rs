@@ -33,7 +33,7 @@ impl Outcome {
 pub struct Evaluation {
     /// Index of the point in its space.
     pub point: u64,
-    /// Objectives, or why the evaluation failed.
+    /// The objective, or a failure.
     pub outcome: Outcome,
 }
 
@@ -178,7 +178,7 @@ impl History {
         self.ranked().next()
     }
 
-    /// Points that did not fail with their objectives, best first, ties in order of the points.
+    /// Points that did not fail, with their objectives, best first. Ties are in order of the points.
     pub fn ranked(&self) -> impl Iterator<Item = (u64, f64)> {
         self.ranking.points()
     }
@@ -216,7 +216,7 @@ struct Ranking {
 type Rank = (u64, u64);
 
 impl Ranking {
-    /// Adds the positive objective of a point.
+    /// Adds a point with its objective, which must be positive.
     fn insert(&mut self, value: f64, point: u64) {
         let rank = (value.to_bits(), point);
         if self.good.last().is_none_or(|last| rank < *last) {

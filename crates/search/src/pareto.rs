@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(front.spread(&all, 3, |place| place as u64), [1, 3, 4]);
         assert_eq!(front.spread(&all, 1, |place| place as u64), [1]);
         assert_eq!(front.spread(&all, 9, |place| place as u64).len(), 5);
-        // Evaluated in another order, the same ones are chosen.
+        // If they are evaluated in another order, the same points are chosen.
         let reversed: Vec<Objectives> = all.iter().rev().cloned().collect();
         let last = all.len() - 1;
         let chosen = front_of(&reversed).spread(&reversed, 3, |place| (last - place) as u64);

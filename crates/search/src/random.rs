@@ -1,4 +1,4 @@
-//! A seeded random number generator that gives the same numbers on every system.
+//! A seeded random number generator that produces the same numbers on every system.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};

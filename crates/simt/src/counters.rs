@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Counts of one launch. Instructions and branches are those of the PTX, which a GPU's machine code may merge or split;
-/// requests, sectors and conflicts are those of the program.
+/// Counts of one launch. Instructions and branches are counted in the PTX, and a GPU's machine code may merge or split
+/// them. Requests, sectors and conflicts follow from the program's accesses.
 ///
 /// The counters that a branch changes are not adjacent. Otherwise one handler would access two of them as a vector and
 /// the next handler one by one, and the host's store forwarding would stall.
@@ -46,14 +46,14 @@ pub struct Counters {
 /// Counts for one line of the PTX.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineCounts {
-    /// Kernel to which the line belongs.
+    /// Kernel that contains the line.
     pub kernel: String,
     /// Line of the PTX, 1-based.
     pub ptx_line: u32,
     /// Path and line of the author's source, if the PTX has them. Code inlined from elsewhere has the line of the
     /// author's call.
     pub source: Option<(String, u32)>,
-    /// Counts of what the line executed. Only instruction counters are set.
+    /// Counts of the line's instructions and their accesses. The counters of warps, blocks and barriers are zero.
     pub counters: Counters,
     /// For the back edge of a loop: number of warps that left the loop, by number of iterations.
     pub rounds: BTreeMap<u64, u64>,

@@ -75,7 +75,7 @@ pub struct Trap {
     pub message: String,
     /// How to fix a race, and how to silence it.
     pub cure: Option<String>,
-    /// The launch, in a parent kernel, that started the grid, if any.
+    /// Launch that started the grid, in a parent kernel, if any.
     pub launched_by: Option<String>,
     /// Memory location of the fault, if any.
     pub site: Option<Site>,

@@ -106,7 +106,7 @@ impl Channel {
                     return value.cast_unsigned();
                 }
                 let most = (1_u32 << (8 * bytes - u32::from(signed))) - 1;
-                // Clamped because of the most negative value, so that both ends of the range are -1.
+                // Clamped, because the most negative value would become less than -1.
                 ((f64::from(value) / f64::from(most)).max(-1.0) as f32).to_bits()
             }
         }

@@ -180,7 +180,7 @@ impl<'p, 't, T> Definitions<'p, 't, T> {
         Ok(())
     }
 
-    /// Returns all of them. If no file defines a symbol, that is an error, unless it is `known`.
+    /// Returns all definitions. It is an error if no file defines a symbol, unless the symbol is `known`.
     fn all(self, known: impl Fn(&str) -> bool) -> Result<Vec<T>, SimError> {
         let undefined = self.found.iter().filter(|found| !found.is_defined && !known(found.name));
         let undefined: Vec<String> =

@@ -1,4 +1,4 @@
-//! Output of `printf`. The first [`MOST`] bytes of each launch are kept, which is the default size of a GPU's buffer.
+//! Output of `printf`. Keeps the first [`MOST`] bytes of each launch, which is the default size of a GPU's buffer.
 
 /// Number of bytes that are kept, rounded up to a whole character.
 pub const MOST: usize = 1 << 20;

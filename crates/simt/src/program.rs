@@ -39,7 +39,7 @@ pub enum Width {
     /// The operand is not a register.
     None,
     Pred,
-    /// 32 bits per lane; the others have 64 and 128.
+    /// 32 bits per lane; `Wide` has 64, and `Quad` has 128.
     Narrow,
     Wide,
     Quad,
@@ -61,8 +61,8 @@ impl Width {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// An instruction of the PTX, as an index into the kernel's opcodes. Bit `k` of `defs` is set if operand `k` is
-    /// written. The immediate is a distance if it `branches`. It counts as `counts` PTX instructions. It `ends` its
-    /// straight-line run, or `decides` and also executes the branch after it.
+    /// written. If `branches`, the immediate is a distance. The instruction counts as `counts` PTX instructions. If
+    /// `ends`, it is the last one of its straight-line run; if `decides`, it also executes the branch after it.
     Instruction {
         opcode: u32,
         defs: u8,
@@ -142,7 +142,7 @@ pub struct Kernel {
     pub calls: Vec<CallSite>,
     /// Jump tables of `brx.idx`, as distances from the instruction.
     pub tables: Vec<Vec<i64>>,
-    /// PTX opcodes from which the code was made.
+    /// PTX opcodes that the code comes from.
     pub opcodes: Vec<String>,
     pub constants: Vec<Row<u32>>,
     pub param_rows: Vec<ParamRow>,

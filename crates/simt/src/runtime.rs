@@ -1,8 +1,8 @@
 //! State of the device runtime of CUDA's dynamic parallelism and of the device's heap: what kernels share and queue.
 //!
 //! Nothing is started here. A grid queues launches and transfers, and its caller takes them with [`GridRuntime::take`]
-//! when the grid's blocks have ended. A GPU may start them earlier, but since a grid cannot wait for its children, this
-//! is never too late.
+//! when the grid's blocks have ended. A GPU may start them earlier, but a grid cannot wait for its children, so a later
+//! start is also correct.
 
 pub mod errors;
 pub mod heap;

@@ -108,7 +108,7 @@ mod tests {
         for (x, y) in [(0, 0), (1, 1), (255, 0), (254, 1), (0, 127), (255, 127), (254, 126)] {
             assert_eq!(weight(x, y), Some(1), "block ({x},{y})");
         }
-        // On the top edge, y is a stratum of its own. Between the ends, the 252 positions of x make 12 strata of 21.
+        // On the top edge, y is a stratum of its own. Between the ends, the 252 positions of x form 12 strata of 21.
         let top: Vec<u64> = chosen.iter().filter(|block| block.linear < 256).map(|block| block.weight).collect();
         assert_eq!(top, [&[1, 1][..], &[21; 12], &[1, 1]].concat());
     }

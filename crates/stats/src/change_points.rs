@@ -9,7 +9,7 @@
 //! ```
 //!
 //! with sums over pairs of distinct elements, and W the sum of a part's weights. Equal weights give the published
-//! formula with α = 1. The candidate is the end of the X with the greatest Q, over all X that start at the beginning of
+//! formula with α = 1. The candidate is the end of the X with the largest Q, over all X that start at the beginning of
 //! the series and all Y that follow. Both sides of a change point are searched again.
 //!
 //! **Whether.** A permutation test needs a random generator, cannot reach small p values in reasonable time, and needs
@@ -116,7 +116,7 @@ impl Series {
         }
     }
 
-    /// Greatest Q, with the ends of its X and its Y. `None` if there is no room for two parts or all values are equal.
+    /// Largest Q, with the ends of its X and its Y. `None` if there is no room for two parts or all values are equal.
     fn candidate(&self, start: usize, end: usize) -> Option<(f64, usize, usize)> {
         let sums = Sums::new(&self.values[start..end], &self.weights[start..end], &self.far[start..end]);
         let n = end - start;

@@ -66,9 +66,9 @@ mod tests {
 
     use super::{geometric_mean, trimmed_half_width, trimmed_mean};
 
-    /// Of ten values, two are trimmed at either end. Winsorised they are 3, 3, 3, 4, 5, 6, 7, 8, 8, 8, with mean 5.5
-    /// and sum of squared deviations 42.5. Six remain: Student's t for five degrees of freedom, 2.571, times √(42.5 /
-    /// (6 · 5)).
+    /// Of ten values, two are trimmed at either end. Winsorised, the values are 3, 3, 3, 4, 5, 6, 7, 8, 8, 8, with mean
+    /// 5.5 and sum of squared deviations 42.5. Six remain: Student's t for five degrees of freedom, 2.571, times √(42.5
+    /// / (6 · 5)).
     #[test]
     fn the_half_width_is_of_the_winsorised_variance() {
         let half = trimmed_half_width(&[1.0, 900.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, -70.0, 10.0]).unwrap();

@@ -1,4 +1,4 @@
-//! The normal distribution.
+//! Tail probabilities and quantiles of the normal distribution.
 
 use std::f64::consts::SQRT_2;
 

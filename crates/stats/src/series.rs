@@ -5,7 +5,7 @@
 
 use super::quantile::median;
 
-/// The autocorrelation of independent values exceeds this divided by √n once in a thousand series.
+/// In one of a thousand series of independent values, the autocorrelation exceeds this number divided by √n.
 pub const AUTOCORRELATION_OF_NOISE: f64 = 3.09;
 
 /// Maximum length of a series to test, since the test takes O(n²) time. Longer series are first averaged in sections.
@@ -41,13 +41,13 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Whether a series without a trend has such a statistic less than once in a thousand times.
+    /// Whether a series without a trend has a statistic this large less than once in a thousand times.
     pub fn is_significant(&self) -> bool {
         self.z.abs() > 3.29
     }
 }
 
-/// `None` for fewer than eight values, or if one is not finite.
+/// Trend of a series. `None` for fewer than eight values, or if one is not finite.
 pub fn trend(series: &[f64]) -> Option<Trend> {
     if series.len() < 8 || series.iter().any(|x| !x.is_finite()) {
         return None;

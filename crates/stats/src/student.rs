@@ -47,7 +47,7 @@ pub fn student_two_sided(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + squared), squared / (freedom + squared))
 }
 
-/// I of `x` = 1 − `rest`. Both are passed so that neither loses digits.
+/// Regularised incomplete beta function I at `x` = 1 − `rest`. Both are passed so that neither loses digits.
 fn incomplete_beta(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     if x <= 0.0 || rest <= 0.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };

@@ -6,8 +6,9 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use super::{median_interval, paired_ratio};
 
-/// Trials per simulation in an ordinary test run. The coverage then has a standard error of 1.1 %, and deviations up to
-/// four of them are allowed. `cargo test --release stats -- --ignored` runs longer simulations with 0.15 %.
+/// Trials per simulation in an ordinary test run. The coverage then has a standard error of 1.1 %, and deviations of up
+/// to four standard errors are allowed. `cargo test --release stats -- --ignored` runs longer simulations, with a
+/// standard error of 0.15 %.
 const TRIALS: usize = 400;
 const MANY_TRIALS: usize = 20_000;
 
@@ -33,8 +34,8 @@ struct Distribution {
     median: f64,
 }
 
-/// The bimodal one has seven tenths around 100 and the rest around 106. Its median is where the cumulative distribution
-/// of the lower mode reaches one half: 100 + Φ⁻¹(5/7).
+/// The bimodal distribution has seven tenths around 100 and the rest around 106. Its median is where the cumulative
+/// distribution of the lower mode reaches 5/7: 100 + Φ⁻¹(5/7).
 const DISTRIBUTIONS: [Distribution; 3] = [
     Distribution { name: "normal", draw: |s| 100.0 + s.normal(), median: 100.0 },
     Distribution { name: "log-normal", draw: |s| 100.0 * (0.5 * s.normal()).exp(), median: 100.0 },

@@ -83,8 +83,8 @@ fn code_for_lanes_that_diverged_before_a_shuffle_is_not_executed() {
 
 #[test]
 fn rounds_of_an_unrolled_loop_are_those_of_its_longest_copies_first() {
-    // Each of 4 warps runs 11 iterations of a loop. The compiler made copies of 4 iterations and of one, so there are
-    // two times four iterations and three single ones.
+    // Each of 4 warps runs 11 iterations of a loop. The compiler unrolled it into blocks of 4 iterations and of one, so
+    // each warp executes the first block twice and the second three times.
     let code = listing(&[
         ("", "STS", "[R2], R3", 1),
         ("", "ISETP.GT", "P1, PT, R3, 0x3, PT", 3),
@@ -105,7 +105,8 @@ fn rounds_of_an_unrolled_loop_are_those_of_its_longest_copies_first() {
 
 #[test]
 fn rounds_are_shared_as_each_warp_made_them_where_that_was_counted() {
-    // Of 10 warps, 5 run four iterations of a loop and 5 run one. The compiler made copies of 4, 2 and 1 iterations.
+    // Of 10 warps, 5 run four iterations of a loop and 5 run one. The compiler unrolled it into blocks of 4, 2 and 1
+    // iterations.
     let code = [
         ("", "STS", "[R2], R3", 1),
         ("@!P1", "BRA", "0x80", 4),
@@ -217,7 +218,7 @@ fn two_divisions_on_a_way_of_their_own_are_executed_as_often_as_their_lines() {
 
 #[test]
 fn what_copies_that_are_known_account_for_leaves_nothing_for_others() {
-    // Four iterations go through the copy of four, as its store shows.
+    // Four iterations run in the block of four, as its store shows.
     let code = listing(&[
         ("@P0", "BRA", "0x30", 1),
         ("", "STS", "[R2], R3", 3),
@@ -306,7 +307,7 @@ fn unrolled_behind_a_first_round(compared: &str) -> Listing {
 fn a_first_round_that_a_comparison_rules_out_is_no_copy_of_a_loop() {
     let lines =
         [(1, 8, None), (2, 8, Some(0)), (3, 8, None), (4, 64, None), (5, 64, Some(0)), (6, 8, None), (7, 8, None)];
-    // Eight iterations of each of eight warps are two of the unrolled loop.
+    // The eight iterations of each of eight warps are two iterations of the unrolled loop.
     let ruled_out = executed(&unrolled_behind_a_first_round("P2, PT, R0.reuse, 0x800, PT"), &lines);
     assert_eq!(ruled_out[5..10], known(&[16; 5])[..]);
     // A comparison with another number or register rules nothing out.

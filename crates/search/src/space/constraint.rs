@@ -103,7 +103,7 @@ pub(super) fn compile(parameters: &[Parameter], constraints: &[Constraint]) -> R
 
 struct Rule<'a> {
     parameters: &'a [usize],
-    /// Level of the last of its parameters.
+    /// Level of the rule's last parameter.
     last: usize,
     test: &'a Test,
 }

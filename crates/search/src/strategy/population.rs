@@ -1,5 +1,5 @@
 //! Strategies with a population: a genetic algorithm and differential evolution. Only the child with the best
-//! prediction of a Gaussian process is evaluated, known as pre-selection (Jin, 2011).
+//! prediction of a Gaussian process is evaluated, which is known as pre-selection (Jin, 2011).
 
 use super::guide::Guide;
 use super::proposal::{Strategy, draw, height};

@@ -207,7 +207,7 @@ mod tests {
             let is_wrong = |point: &[u16]| (forest.predict(point).0 - target(point)).abs() > 0.5;
             others.iter().filter(|&&number| is_wrong(&space.point(number))).count()
         };
-        // Out of 5 × 192 points. Splits on single parameters are wrong for about 76.
+        // Number of wrong predictions among 5 × 192. With splits only on single parameters, it is about 76.
         let wrong: usize = (1..6).map(wrong).sum();
         assert!(wrong < 65, "{wrong}");
     }

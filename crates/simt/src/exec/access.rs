@@ -1,5 +1,5 @@
-//! First steps of every memory access, in any state space: computes the lanes' addresses, surveys them (range,
-//! alignment, contiguity) and checks bounds, once for the whole request if possible.
+//! Prepares every memory access, in any state space: computes the lanes' addresses, surveys them (range, alignment,
+//! contiguity) and checks bounds, once for the whole request if possible.
 
 use crate::error::{Site, TrapKind};
 use crate::exec::context::Context;
@@ -118,7 +118,8 @@ pub fn survey(cx: &Context<'_>, a: &Row<u64>, bytes: u64) -> Survey {
     Survey { lo, hi, low_bits, contiguous: false }
 }
 
-/// Finds the region of a request whose lanes are all in one region. `Err` is the handler's return value.
+/// Finds the region that contains the addresses of all active lanes, which must be in the same region. `Err` is the
+/// handler's return value.
 #[inline(always)]
 pub fn region(
     cx: &mut Context<'_>,
@@ -279,7 +280,7 @@ fn fault(cx: &mut Context<'_>, i: &Ins, kind: TrapKind, lane: u32, message: Stri
     stopped
 }
 
-/// Prepares an access: waits for the block's place in commit order and charges the fuel of a poll.
+/// Prepares an access: waits for the block's place in commit order and charges fuel for a poll.
 #[inline(always)]
 pub fn enter(cx: &mut Context<'_>, i: &Ins) -> Option<*const Ins> {
     if i.has(Access::ORDERED) {
@@ -308,7 +309,7 @@ pub fn poll(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>) {
 ///
 /// # Safety
 ///
-/// The loader made `i`.
+/// `i` must come from the loader.
 #[cold]
 #[inline(never)]
 pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> *const Ins {
@@ -318,7 +319,7 @@ pub unsafe fn split(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey) -> 
     let mut next = std::ptr::null();
     for mask in [first, whole & !first] {
         cx.set_mask(mask);
-        // SAFETY: the loader made `i`; the copy differs only in flags.
+        // SAFETY: `i` comes from the loader; the copy differs only in flags.
         next = unsafe { (unordered.run.handler())(cx, &unordered) };
         if next.is_null() {
             break;

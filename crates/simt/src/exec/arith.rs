@@ -171,7 +171,7 @@ pub fn fma_toward(a: f32, b: f32, c: f32, direction: Direction) -> f32 {
     zero_sign(narrow(sum, direction), sum, cancels, false, direction)
 }
 
-/// Returns `a × b + c` of narrow floats as a double, such that rounding it to their format is correct.
+/// Returns `a × b + c` of narrow floats as a double that rounds correctly to their format.
 pub fn fma_odd(a: f32, b: f32, c: f32) -> f64 {
     exact_sum(f64::from(a) * f64::from(b), f64::from(c))
 }

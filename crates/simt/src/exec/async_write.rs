@@ -1,7 +1,7 @@
-//! Asynchronous writes to the shared memory of a cluster, which complete on an mbarrier object there.
+//! Asynchronous writes to the shared memory of a cluster, which complete on an mbarrier object of the target block.
 //!
-//! Writes are performed at once: the program must allow for this, since they may complete at any time. It is a fault if
-//! a write to one block completes on another block's object, or if it is outside shared memory.
+//! Writes take effect immediately: the program must allow for this, since they may complete at any time. It is a fault
+//! if a write to one block completes on another block's object, or if it is outside shared memory.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, Survey, misaligned, region};

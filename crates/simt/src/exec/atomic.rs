@@ -50,7 +50,7 @@ pub unsafe fn atomic<M: Cell, F: Fn(M, M, M) -> M + Copy>(cx: &mut Context<'_>, 
 ///
 /// # Safety
 ///
-/// The loader made `i`, and `perform` matches its type.
+/// `i` must come from the loader, and `perform` must match its type.
 unsafe fn request(cx: &mut Context<'_>, i: &Ins, bytes: u64, perform: Perform) -> *const Ins {
     if let Some(stopped) = enter(cx, i) {
         return stopped;

@@ -1,10 +1,10 @@
 //! Executes `cp.async.bulk` and `cp.reduce.async.bulk`, which copy or reduce many bytes per lane between global and
 //! shared memory.
 //!
-//! Copies are performed at once: the program must allow for this, since they may complete at any time. The sanitizer
+//! Copies take effect immediately: the program must allow for this, since they may complete at any time. The sanitizer
 //! reports an access to the target that does not wait for the copy, and a change of the source before it was read. As
-//! on hardware, the launch fails if addresses or sizes are not multiples of 16, or if both ends are shared memory
-//! without a cluster.
+//! on hardware, the launch fails if addresses or sizes are not multiples of 16, or if source and target are both in
+//! shared memory and there is no cluster.
 
 use crate::error::TrapKind;
 use crate::exec::access::{Region, enter, misaligned};
@@ -23,7 +23,7 @@ use crate::sanitize::{Bulk, Fault, Op, Space, Way};
 /// Addresses and sizes must be multiples of this many bytes.
 const UNIT: u64 = 16;
 
-/// Bits that each of the three offsets (target, source, mbarrier object) takes in `imm`.
+/// Number of bits in `imm` for each of the three offsets (target, source, mbarrier object).
 pub const OFFSET_BITS: u32 = 21;
 
 const fn offset(imm: i64, which: u32) -> i64 {
@@ -43,7 +43,7 @@ struct Transfer {
     blocks: u32,
 }
 
-/// Copies bytes from the first address to the second, or combines them there.
+/// Function that copies bytes from the first address to the second, or combines them with the bytes at the second.
 pub type Combine = unsafe fn(*const u8, *mut u8, usize);
 
 /// What a copy does to its target.
@@ -53,11 +53,11 @@ struct Effect {
     reduces: bool,
 }
 
-/// Returns an address of a lane. Addresses in shared memory have 32 bits, however wide their row is.
+/// Returns one of a lane's addresses. Addresses in shared memory have 32 bits, however wide their row is.
 ///
 /// # Safety
 ///
-/// The slot is empty or an address row, which has 32 bits if `narrow` says so.
+/// The slot is empty or an address row, with 32 bits per lane if `i` has the flag `narrow`.
 pub unsafe fn address(cx: &Context<'_>, i: &Ins, which: u32, narrow: aux::Bulk, lane: usize) -> u64 {
     let (slot, by) = (i.o[which as usize], offset(i.imm, which));
     if slot == Slot::NONE {

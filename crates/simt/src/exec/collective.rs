@@ -35,7 +35,7 @@ pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const 
     Ok(mask)
 }
 
-/// Returns the lanes on waiting paths that only exit afterwards.
+/// Returns the lanes on waiting paths that have nothing left to do but exit.
 fn exiting(cx: &Context<'_>) -> u32 {
     let (mut seen, mut exiting) = (cx.mask, 0);
     for waiting in cx.stack.iter().rev() {

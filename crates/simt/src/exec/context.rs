@@ -54,7 +54,7 @@ pub struct Arrival {
     pub votes: u32,
 }
 
-/// Which effects that other blocks can see a block may have now, according to commit order.
+/// How many effects visible to other blocks a block may have now, given commit order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commits {
     /// All, because every earlier block has ended.
@@ -65,7 +65,7 @@ pub enum Commits {
     UpTo(u32),
 }
 
-/// What a running block can access of another block in its cluster.
+/// The parts of another block in the cluster that the running block can access.
 #[derive(Debug)]
 pub struct Peer {
     pub shared: *mut u8,
@@ -74,7 +74,7 @@ pub struct Peer {
     pub shadow: BlockShadow,
 }
 
-// SAFETY: the pointer is to the storage of another block of the same cluster. The blocks of a cluster move between
+// SAFETY: the pointer points to the storage of another block of the same cluster. The blocks of a cluster move between
 // threads together, and only one of them runs at a time.
 unsafe impl Send for Peer {}
 
@@ -137,7 +137,7 @@ impl Entry {
 
     #[inline(always)]
     pub const fn handler(self) -> Handler {
-        // SAFETY: only `from_handler` makes entries, from handlers.
+        // SAFETY: only `from_handler` creates entries, and only from handlers.
         unsafe { std::mem::transmute::<unsafe fn(), Handler>(self.0) }
     }
 }

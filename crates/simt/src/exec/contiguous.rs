@@ -79,7 +79,7 @@ fn look_ahead(cx: &mut Context<'_>, i: &Ins, at: u64, whole: u64) {
 
 /// Returns the host address of the start of global memory, after checking and counting one access of `bytes` bytes per
 /// active lane. `slot` holds the addresses, which are less than 16 lines above the first active lane's. Also returns
-/// whether the active lanes are where they would be in a contiguous request of all lanes.
+/// whether the active lanes have the same addresses as in a contiguous request of all lanes.
 #[inline(always)]
 pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: bool) -> Option<(*mut u8, bool)> {
     let known = cx.cached;
@@ -127,8 +127,8 @@ pub fn place_near(cx: &mut Context<'_>, i: &Ins, slot: Slot, bytes: u64, store: 
 }
 
 /// Returns the host address of lane 0's four-byte element, even if lane 0 is inactive, after checking and counting one
-/// access to global memory per active lane. `slot` holds the addresses. The active lanes are where they would be in a
-/// contiguous request of all lanes, so their mask alone describes the access. Not used with the sanitizer.
+/// access to global memory per active lane. `slot` holds the addresses. The active lanes have the same addresses as in
+/// a contiguous request of all lanes, so their mask alone describes the access. Not used with the sanitizer.
 #[inline(always)]
 pub fn place_row(cx: &mut Context<'_>, i: &Ins, slot: Slot, store: bool) -> Option<*mut u8> {
     let known = cx.cached;

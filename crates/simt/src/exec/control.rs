@@ -13,8 +13,8 @@ use crate::program::aux::{Branch, Decision, Join};
 use crate::program::ins::{Entry, Ins, Slot};
 use crate::program::row::{LANES, Row};
 
-/// Continues after an instruction that writes predicates. If a branch follows, executes it at once, which halves the
-/// overhead of the dispatch loop.
+/// Continues after an instruction that writes predicates. If a branch follows, executes it immediately, which halves
+/// the overhead of the dispatch loop.
 ///
 /// # Safety
 ///
@@ -140,7 +140,7 @@ fn reconverge(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     arrive(cx, Context::next(i), false)
 }
 
-/// Whether lanes that wait at this instruction of a kernel only exit afterwards.
+/// Whether lanes that wait at this instruction of a kernel have nothing left to do but exit.
 pub fn leads_to_exit(at: *const Ins) -> bool {
     // SAFETY: a path waits at an instruction of a loaded function.
     let i = unsafe { &*at };

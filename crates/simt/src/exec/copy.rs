@@ -1,6 +1,6 @@
 //! Executes `cp.async`, which copies from global to shared memory.
 //!
-//! Copies are performed at once: the program must allow for this, since they may complete at any time. The sanitizer
+//! Copies take effect immediately: the program must allow for this, since they may complete at any time. The sanitizer
 //! reports an access to the bytes of a copy that has not been waited for.
 
 use crate::error::TrapKind;
@@ -70,7 +70,7 @@ pub unsafe fn copy_async(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     Context::next(i)
 }
 
-/// Checks and counts the reads of a copy. May change the mask. `Err` is the handler's return value.
+/// Checks and counts the reads of a copy. May change the active mask. `Err` is the handler's return value.
 ///
 /// A lane accesses only the bytes that it reads. If it reads none, its address may be anything.
 fn read(cx: &mut Context<'_>, i: &Ins, from: &Row<u64>, wanted: &Row<u32>, bytes: u32) -> Result<(), *const Ins> {

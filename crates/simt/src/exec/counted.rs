@@ -45,7 +45,7 @@ pub fn counting(kernel: &Kernel) -> Kernel {
 }
 
 /// Whether an instruction is the back edge of a loop whose iterations are counted. Loops with barriers are not counted,
-/// which keeps counting fast in the most frequent ones.
+/// which keeps counting fast in the most frequent loops.
 fn leads_back(opcodes: &[String], code: &Code, branch: usize) -> bool {
     let branches = matches!(code.origins[branch], Origin::Instruction { branches: true, .. });
     let waits = |origin: &Origin| matches!(origin, Origin::Instruction { opcode, .. } if opcodes[*opcode as usize].starts_with("bar"));
@@ -55,7 +55,7 @@ fn leads_back(opcodes: &[String], code: &Code, branch: usize) -> bool {
     }
 }
 
-/// Executes an instruction after which a path may continue elsewhere, and counts the path's arrival there.
+/// Executes an instruction that may transfer control, and counts the path's arrival at its destination.
 unsafe fn transfer(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let inner = cx.inner[i.number as usize];
     // SAFETY: the same contract as this function's; the loader matched the handler and the instruction.
@@ -68,7 +68,8 @@ unsafe fn transfer(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     next
 }
 
-/// Executes an instruction that leads back to the start of a loop or out of it, and counts the warp's iterations.
+/// Executes the back edge of a loop, which leads to the start of the loop or out of it, and counts the warp's
+/// iterations.
 unsafe fn go_round(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     // SAFETY: same contract as this function.
     let next = unsafe { transfer(cx, i) };

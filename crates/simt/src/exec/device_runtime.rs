@@ -1,4 +1,4 @@
-//! The functions that kernels call in the device runtime of dynamic parallelism, version 2 (`__cudaCDP2…`).
+//! Functions of the device runtime for dynamic parallelism, version 2 (`__cudaCDP2…`), that kernels call.
 //!
 //! Calls run in commit order, so handles, error codes and the queue do not depend on the number of host threads.
 

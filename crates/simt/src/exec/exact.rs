@@ -119,8 +119,8 @@ impl Exact {
         }
     }
 
-    /// Returns the bit pattern in a format. Overflow becomes infinity, or the largest finite number if rounding goes
-    /// that way.
+    /// Returns the bit pattern in a format. Overflow becomes infinity, or the largest finite number if the rounding
+    /// mode requires it.
     fn round(self, format: Format, how: Rounding) -> u64 {
         let sign = format.sign(self.negative);
         if self.magnitude == 0 {

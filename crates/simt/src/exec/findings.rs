@@ -1,6 +1,6 @@
-//! Messages of the sanitizer's findings: traps, and notes about what does not end the launch.
+//! Messages for the sanitizer's findings: traps, and notes about findings that do not end the launch.
 //!
-//! Separate from the checks, so that these contain no wording.
+//! Separate from the checks, so that the checks contain no wording.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

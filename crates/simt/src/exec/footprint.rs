@@ -14,7 +14,8 @@ pub fn count(traffic: &mut Traffic, mask: u32, a: &Row<u64>, s: &Survey, bytes: 
     traffic.bytes += addresses(mask, a, s) * bytes;
 }
 
-/// Counts the distinct addresses. Lanes with the same address count its bytes once, as `smsp__sass_data_bytes` does.
+/// Counts the distinct addresses. The bytes at an address are counted once, however many lanes access it, as
+/// `smsp__sass_data_bytes` does.
 #[inline(always)]
 pub fn addresses(mask: u32, a: &Row<u64>, s: &Survey) -> u64 {
     if s.lo == s.hi {

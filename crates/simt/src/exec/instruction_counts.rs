@@ -27,7 +27,7 @@ struct Special {
     uncounted: i64,
     /// Lanes that did not execute the instruction because a guard was false, or that must not be counted.
     idle: i64,
-    /// Times that lanes diverged at this branch.
+    /// Number of times that lanes diverged at this branch.
     diverged: u64,
 }
 
@@ -105,8 +105,8 @@ impl InstructionCounts {
     }
 }
 
-/// Counts of a grid. Blocks that run at the same time have separate counts, and so has each number of represented
-/// blocks.
+/// Counts of a grid. Blocks that run at the same time have separate counts, as do blocks that represent different
+/// numbers of blocks.
 #[derive(Debug, Default)]
 pub struct GridCounts(Mutex<Vec<(u64, InstructionCounts)>>);
 
@@ -154,8 +154,8 @@ impl GridCounts {
     }
 }
 
-/// Returns how many warps and threads executed each line of a function, and how its branches went. A line can occur
-/// several times.
+/// Returns how many warps and threads executed each line of a function, and how often its branches were executed and
+/// diverged. A line can occur several times.
 fn executed(kernel: &Kernel, code: &Code, visits: &[Visits], special: &[Special]) -> Vec<(Line, Counters)> {
     let counted = |warps: i64, threads: i64| Counters {
         warp_instructions: warps as u64,

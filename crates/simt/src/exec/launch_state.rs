@@ -133,7 +133,7 @@ impl BlockRows {
         }
     }
 
-    /// Makes the rows describe another block of the launch.
+    /// Updates the rows to describe another block of the launch.
     pub fn move_to(&mut self, launch: &LaunchState<'_>, linear: u64, index: [u32; 3]) {
         let each = |of: &dyn Fn(usize) -> u32| std::array::from_fn(|axis| Row::splat(of(axis)));
         self.block_index = index.map(Row::splat);

@@ -13,7 +13,7 @@ use crate::program::row::{Lane, each, instance};
 ///
 /// # Safety
 ///
-/// The elements are those of the resolved instruction; the loader assigned slots 0 to 3.
+/// `elements` and `apart` must come from resolving `i`; the loader assigned slots 0 to 3.
 #[inline(always)]
 unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
     cx: &Context<'_>,
@@ -23,7 +23,7 @@ unsafe fn fetch<D: Lane, M: Lane, F: Fn(M) -> D + Copy, const WIDE: bool>(
 ) -> *const Ins {
     let count = (i.access().elements()) as usize;
     let slots = i.o[..count.min(4)].iter().enumerate().filter(|&(_, &slot)| slot != Slot::NONE);
-    // SAFETY: the elements are those of the resolved instruction, and the loader assigned the slots.
+    // SAFETY: `elements` and `apart` come from resolving `i`, and the loader assigned the slots.
     unsafe {
         match elements {
             Elements::All(from) if count == 1 => gather::<D, M, F>(cx, i.o[0], from),
@@ -113,7 +113,7 @@ macro_rules! handler {
             $(#[$feature])*
             #[inline(never)]
             unsafe fn any<D: Lane, M: Lane, F: Fn(M) -> D + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: the loader chose the instruction set and made the instruction.
+                // SAFETY: the loader chose the instruction set and created the instruction.
                 unsafe {
                     let mut apart = Pointers::new();
  let elements = resolve::$name(cx, i, size_of::<M>() as u64, $short && is_common::<D, M>(), &mut apart);

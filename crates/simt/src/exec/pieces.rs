@@ -125,7 +125,7 @@ fn record(cx: &mut Context<'_>, i: &Ins, number: u64, part: &Part, store: bool) 
         warp: cx.warp.index,
         line: cx.launch.shadow.line(cx.function, i.line),
     };
-    // A store that comes here is one word per lane.
+    // A store that reaches this point writes one word per lane.
     let row = if store { words_stored(cx, i) } else { None };
     cx.shadow.plain_piece(&piece, row)
 }

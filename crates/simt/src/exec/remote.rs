@@ -30,7 +30,7 @@ fn remote_thread(cx: &Context<'_>, i: &Ins, lane: usize) -> RemoteThread {
     RemoteThread { block: cx.block_index, thread, line: cx.launch.shadow.line(cx.function, i.line) }
 }
 
-/// Records an access by a lane that cannot race.
+/// Records a lane's access, which cannot race.
 pub fn note(cx: &mut Context<'_>, i: &Ins, lane: usize, r: &Region) {
     let by = remote_thread(cx, i, lane);
     owner(cx, r).note_remote(by);

@@ -51,7 +51,7 @@ fn resolve<const STORE: bool>(
     let each = bytes * u64::from(vector);
     let s = survey(cx, &a, each);
     if same_region(cx, i, &a, &s) != cx.mask {
-        // SAFETY: the loader made the instruction.
+        // SAFETY: the instruction comes from the loader.
         return Elements::Done(unsafe { split(cx, i, &a, &s) });
     }
     let r = match region(cx, i, &a, &s, each, STORE) {
@@ -121,7 +121,7 @@ macro_rules! resolvers {
         ///
         /// # Safety
         ///
-        /// The host has the instruction set, and the loader made the instruction.
+        /// The host must have the instruction set, and the instruction must come from the loader.
         $(#[$feature])*
         #[inline(never)]
         pub unsafe fn $load(cx: &mut Context<'_>, i: &Ins, bytes: u64, tried: bool, apart: &mut Pointers) -> Elements {
@@ -132,7 +132,7 @@ macro_rules! resolvers {
         ///
         /// # Safety
         ///
-        /// The host has the instruction set, and the loader made the instruction.
+        /// The host must have the instruction set, and the instruction must come from the loader.
         $(#[$feature])*
         #[inline(never)]
         pub unsafe fn $store(cx: &mut Context<'_>, i: &Ins, bytes: u64, tried: bool, apart: &mut Pointers) -> Elements {

@@ -217,8 +217,8 @@ impl<'i> Sources<'i> {
         }
     }
 
-    /// Returns the first lane of `mask` that stores a different value to the same address as an earlier lane, preceded
-    /// by that earlier lane.
+    /// Returns the first lane of `mask` that stores a value different from an earlier lane's to the same address. The
+    /// earlier lane comes first in the pair.
     fn collision(&self, a: &Row<u64>, mask: u32) -> Option<(usize, usize)> {
         let active = |lane: &usize| mask >> lane & 1 == 1;
         // Accesses are aligned to their size, so the accesses of two lanes are either the same or disjoint. In most
@@ -239,10 +239,11 @@ impl<'i> Sources<'i> {
     }
 
     /// # Safety
-    /// The instruction has a source of this width there.
+    ///
+    /// `operand` must be the index of a source slot of the instruction, and the slot's row must hold a `T`.
     #[inline(always)]
     unsafe fn row<T>(&self, operand: usize) -> *const T {
-        // SAFETY: the instruction has a source of this width there.
+        // SAFETY: the caller guarantees that the slot is a source that holds a `T`.
         unsafe { self.bases.at(self.i.o[operand]) }
     }
 

@@ -1,4 +1,5 @@
-//! `st.async` and `red.async`: writes to the shared memory of a cluster, which complete on an mbarrier object there.
+//! `st.async` and `red.async`: writes to the shared memory of a cluster, which complete on an mbarrier object of the
+//! target block.
 //!
 //! As on hardware, these instructions end the launch if there is no cluster, and a block may write to itself.
 

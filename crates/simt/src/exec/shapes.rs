@@ -1,4 +1,4 @@
-//! Makes lane-by-lane handlers from a shape and a closure.
+//! Builds lane-by-lane handlers from a shape and a closure.
 //!
 //! The shape determines the number of sources, the closure what one lane does. Closures capture nothing, so a function
 //! pointer represents the whole handler. There are two families with the same shapes:
@@ -6,7 +6,7 @@
 //! - here, the closure runs for one active lane after another. These handlers are small, and hundreds of operations use
 //!   them;
 //! - in [`vector`](super::vector), all 32 lanes run at once, and each handler is compiled for every instruction set.
-//!   That is for the few operations in which kernels spend their time; for the others it would only make builds slower.
+//!   This is for the few operations in which kernels spend their time; for the others it would only slow down builds.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::control::go_on;

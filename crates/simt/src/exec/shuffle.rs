@@ -65,7 +65,7 @@ unsafe fn body(
             let message = format!("a shuffle reads from a lane that is not active (mask {mask:#010x})");
             return cx.trap(i, TrapKind::Shuffle, absent, message);
         }
-        // The value of an absent lane is undefined. The reader's own value makes runs reproducible.
+        // The value of an absent lane is undefined. Reading the lane's own value instead makes runs reproducible.
         (0..LANES).filter(|&k| absent >> k & 1 == 1).for_each(|k| from.0[k] = k as u32);
     }
     write_u32(cx, i.o[0], &permute(&a, &from));

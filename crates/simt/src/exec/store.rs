@@ -13,7 +13,7 @@ use crate::program::row::{Lane, each, instance};
 ///
 /// # Safety
 ///
-/// The elements are those of the resolved instruction; the loader assigned slots 1 to 4.
+/// `elements` and `apart` must come from resolving `i`; the loader assigned slots 1 to 4.
 #[inline(always)]
 unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
     cx: &Context<'_>,
@@ -21,7 +21,7 @@ unsafe fn put<V: Lane, M: Lane, F: Fn(V) -> M + Copy, const WIDE: bool>(
     elements: Elements,
     apart: &Pointers,
 ) -> *const Ins {
-    // SAFETY: the elements are those of the resolved instruction, and the loader assigned the slots.
+    // SAFETY: `elements` and `apart` come from resolving `i`, and the loader assigned the slots.
     unsafe {
         match elements {
             Elements::All(to) => spread::<V, M, F>(cx, i.o[1], to),
@@ -76,7 +76,7 @@ macro_rules! handler {
             $(#[$feature])*
             #[inline(never)]
             unsafe fn any<V: Lane, M: Lane, F: Fn(V) -> M + Copy>(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
-                // SAFETY: the loader chose the instruction set and made the instruction.
+                // SAFETY: the loader chose the instruction set and created the instruction.
                 unsafe {
                     let mut apart = Pointers::new();
  let elements = resolve::$name(cx, i, size_of::<M>() as u64, $short && is_common::<M>(), &mut apart);

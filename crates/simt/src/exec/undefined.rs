@@ -2,9 +2,9 @@
 //!
 //! Reading such memory is not a fault, but using the value is: as an address, as a branch condition, or in a store to
 //! global memory. A warp that has read an undefined value executes its instructions here, one by one, with one
-//! undefined bit tracked for each bit of its registers. All other warps run at full speed. If undefined values are
-//! stored to shared or local memory, or as part of a structure to global memory, those bytes count as never written
-//! again.
+//! undefined bit tracked for each bit of its registers. All other warps run at full speed. Bytes count as never written
+//! again once an undefined value is stored to them in shared or local memory, or as part of a structure in global
+//! memory.
 
 mod product;
 mod rule;
@@ -221,7 +221,7 @@ fn before(shadow: &mut Shadow, cx: &mut Context<'_>, i: &Ins, info: &Info) -> Re
         let taken = if flags.contains(Carry::TAKES) { shadow.carry & cx.mask } else { 0 };
         shadow.carry = shadow.carry & !cx.mask | undefined | taken;
     }
-    // Such an instruction also executes the branch that follows it.
+    // An instruction that decides a branch also executes the branch that follows it.
     let Origin::Instruction { decides: true, .. } = info.origin else { return Ok(After::Nothing) };
     // SAFETY: a branch follows.
     let branch = unsafe { &*Context::next(i) };
@@ -284,7 +284,7 @@ fn lane_wise(shadow: &mut Shadow, cx: &Context<'_>, (i, info): (&Ins, &Info), ru
     }
 }
 
-/// Returns a lane's value of an operand of the given width.
+/// Returns the value of an operand in a lane, given the operand's width.
 fn value(cx: &Context<'_>, slot: Slot, width: Width, lane: usize) -> u128 {
     if slot == Slot::NONE {
         return 0;
@@ -353,7 +353,7 @@ fn finish(shadow: &mut Shadow, cx: &mut Context<'_>, (i, info): (&Ins, &Info), a
     }
 }
 
-/// Returns what the end of a function copies to its caller.
+/// Returns the result that is copied to the caller at the end of a function, if any.
 fn returned(cx: &Context<'_>) -> After {
     let result = cx.launch.kernel.functions[cx.function].result;
     match (result, cx.frames.last()) {

@@ -2,7 +2,7 @@
 //!
 //! Each handler is compiled for AVX-512 and AVX2, and the loader picks one for the host. An x86 processor with neither
 //! (from before 2013) gets the handler from [`shapes`]; other processors get the baseline. LLVM vectorises the loops
-//! over lanes; [`simd`] has what it does not vectorise.
+//! over lanes; [`simd`] has the operations that LLVM does not vectorise.
 
 use crate::exec::context::{Context, Handler};
 use crate::exec::control::go_on;

@@ -101,8 +101,8 @@ pub fn bfe<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     apply(b, f, [ty, ty, U32, U32], run)
 }
 
-/// Returns the part of a position or length that counts on hardware: the low eight bits for 32-bit fields, the whole
-/// value for 64-bit fields.
+/// Returns the part of a position or length that hardware uses: the low eight bits for 32-bit fields, the whole value
+/// for 64-bit fields.
 #[inline(always)]
 fn extent(v: u32, width: u32) -> u32 {
     if width == 64 { v.min(0xff) } else { v & 0xff }

@@ -34,7 +34,7 @@ pub fn layout(kinds: impl IntoIterator<Item = (u64, u32)>) -> (Vec<u32>, u64, u3
     (offsets, end, align)
 }
 
-/// Returns the elements of a register, of which a vector has several.
+/// Returns the elements of a register; only a vector register has several.
 fn elements<'a>(b: &mut Builder<'a, '_>, operand: &Operand<'a>) -> Vec<Operand<'a>> {
     if let Operand::Name(name) = *operand
         && let Some(width) = b.width(name)

@@ -18,7 +18,7 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B16, B32, B64, Bf16, Bf16x2, F16, F16x2, F32, F64, S16, S32, S64, U16, U32, U64};
 
-/// Makes a handler on `f32` with optional flushing and saturation. Without saturation, it comes from the named family
+/// Builds a handler for `f32` with optional flushing and saturation. Without saturation, it comes from the named family
 /// of shapes.
 macro_rules! singles {
     ($family:ident::$shape:ident, $isa:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $body:expr) => {
@@ -41,7 +41,7 @@ fn rounding(f: &mut Form<'_, '_>) -> Option<Direction> {
     }
 }
 
-/// Makes an `f32` operation, in all rounding modes.
+/// Builds an `f32` operation, in all rounding modes.
 macro_rules! rounded {
     ($shape:ident, $b:expr, $direction:expr, $ftz:expr, $sat:expr, |$($x:ident),+| $near:expr, $toward:ident) => {
         match $direction {
@@ -59,7 +59,7 @@ macro_rules! rounded {
     };
 }
 
-/// Makes an `f64` operation, in all rounding modes.
+/// Builds an `f64` operation, in all rounding modes.
 macro_rules! doubles {
     ($shape:ident, $b:expr, $direction:expr, |$($x:ident),+| $near:expr, $toward:path) => {
         match $direction {
@@ -119,8 +119,8 @@ pub fn fma<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     fused(b, f, ty)
 }
 
-/// Lowers `mad` on floats, which is `fma` from `sm_20` on. Without a rounding mode, it is code for older targets, which
-/// compilers turn into `fma.rn.ftz.f32` on newer devices.
+/// Lowers `mad` on floats, which is `fma` from `sm_20` on. Only code for older targets omits the rounding mode;
+/// compilers turn it into `fma.rn.ftz.f32` on newer devices.
 pub fn mad<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, ty: ScalarType) -> Done {
     let rounded = f.ins.opcode.split('.').any(|m| matches!(m, "rn" | "rz" | "rm" | "rp"));
     if rounded {

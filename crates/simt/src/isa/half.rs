@@ -26,7 +26,7 @@ pub fn bf16_value(x: u32) -> f32 {
 
 /// Rounds a double to `bits` fraction bits of a binary format. `least` is the format's smallest normal exponent.
 ///
-/// Adding a power of two whose ulp is the format's performs the rounding; subtracting it again is exact.
+/// Adding a power of two whose ulp equals the format's performs the rounding; subtracting it again is exact.
 #[inline(always)]
 fn round_to(x: f64, bits: u64, least: u64) -> f64 {
     let exponent = (x.to_bits() >> 52 & 0x7ff).max(least);
@@ -99,7 +99,7 @@ pub fn flush_bf16(x: u32) -> u32 {
     if x & 0x7f80 == 0 { x & 0x8000 } else { x & 0xffff }
 }
 
-/// Makes a handler on an f16, a bf16, or a pair of either, with optional flushing.
+/// Builds a handler for an f16, a bf16, or a pair of either, with optional flushing.
 macro_rules! halves {
     ($shape:ident, $b:expr, $ty:expr, $flush:expr, |$($x:ident),+| $body:expr) => {
         match ($ty, $flush) {

@@ -1,8 +1,8 @@
 //! Lowers `wmma`: loads and stores of fragments become plain accesses, and products become two `mma`.
 //!
-//! PTX does not specify which lane holds which element of a fragment. Here, the layout is that of `mma`: a 16 × 16
-//! result consists of two halves of eight columns, a 32 × 8 result of two halves of sixteen rows, and an 8 × 32 result
-//! is the product of the transposed matrices. Some f16 fragments have more registers than they need.
+//! PTX does not specify which lane holds which element of a fragment. Here, fragments have the layout of `mma`: a 16 ×
+//! 16 result consists of two halves of eight columns, a 32 × 8 result of two halves of sixteen rows, and an 8 × 32
+//! result is the product of the transposed matrices. Some f16 fragments have more registers than they need.
 
 use crate::exec::matrix::{self, Element, Multiply};
 use crate::exec::vector::binary;

@@ -120,7 +120,7 @@ pub fn emit(body: &Body, tables: &mut Vec<Vec<i64>>) -> Emitted {
         origins.push(Origin::Instruction { opcode, defs, read, widths, branches, counts, ends, decides });
     }
     count_stretches(body, &layout, &mut ins);
-    // Of the flat instructions that an instruction becomes, the last one is the instruction itself.
+    // An instruction becomes one or more flat instructions, the last of which is the instruction itself.
     let left_out = body.left_out.iter().map(|&(k, line, counts)| (layout.at[k + 1] - 1, line, counts)).collect();
     Emitted { ins, lines, origins, left_out, frame, reads_unwritten }
 }

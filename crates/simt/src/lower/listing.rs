@@ -1,9 +1,9 @@
 //! Formats bytecode as text.
 //!
-//! A line shows the index of the instruction, the PTX opcode from which it was made, the operands that it writes, an
-//! arrow, the operands that it reads, and its immediate fields. Operands are named by area and offset in rows of 128
-//! bytes: `r3` is a register, `c0` a constant, `w0` a value per warp, `b2` a value per block. A branch shows its
-//! target. One PTX instruction may become several; the loader adds `guard`, `join` and `end`.
+//! A line shows the index of the instruction, the PTX opcode that it comes from, the operands that it writes, an arrow,
+//! the operands that it reads, and its immediate fields. Operands are named by area and offset in rows of 128 bytes:
+//! `r3` is a register, `c0` a constant, `w0` a value per warp, `b2` a value per block. A branch shows its target. One
+//! PTX instruction may become several; the loader adds `guard`, `join` and `end`.
 
 use std::fmt::Write as _;
 

@@ -71,8 +71,9 @@ fn drop_unread_results(body: &mut Body) {
     }
 }
 
-/// Orders plain loads from the address of another ordered access. Typical are the load before a compare-and-swap loop,
-/// and a load that decides whether an atomic is needed. Such a load races with other blocks' atomics, but is common.
+/// Orders plain loads from the address of another ordered access. Typical examples are the load before a
+/// compare-and-swap loop, and a load that decides whether an atomic is needed. Such a load races with other blocks'
+/// atomics, but is common.
 fn order_plain_loads(body: &mut Body) {
     let copied = copies(body);
     let address = |inst: &Inst| (original(inst.o[inst.address], &copied), inst.imm);

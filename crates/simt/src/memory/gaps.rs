@@ -48,7 +48,8 @@ impl Gaps {
         let own = class(size.max(1));
         let holds = |start: &&u64| self.ranges.get(start).is_some_and(|end| end - *start >= size);
         let larger = self.classes.range(own + 1..).filter_map(|(_, starts)| starts.first());
-        // Any range of a larger class fits. Ranges of the same class are examined only before the first of those.
+        // Any range of a larger class fits. Ranges of the same class are examined only if they come before the first of
+        // these.
         let sure = larger.min().copied();
         let same = self.classes.get(&own);
         let near = same.and_then(|starts| starts.range(..sure.unwrap_or(u64::MAX)).find(holds));

@@ -387,14 +387,14 @@ impl<'a, 'g> Builder<'a, 'g> {
         }
     }
 
-    /// Counts the last instruction on behalf of the PTX instruction from which it and uncounted ones were made.
+    /// Counts the last instruction on behalf of the PTX instruction that it and the uncounted instructions come from.
     pub fn count_last(&mut self) {
         if let Some(last) = self.body.insts.last_mut() {
             last.counts = 1;
         }
     }
 
-    /// After the instruction that computes them, extends results that belong in wider registers.
+    /// Extends results that belong in wider registers, after the instruction that computes them.
     pub fn finish(&mut self) -> Result<(), String> {
         for (from, to, ty) in std::mem::take(&mut self.fixups) {
             let (have, want) = (class_of(ty)?, self.body.classes[to.0 as usize]);

@@ -1,7 +1,7 @@
 //! Heap of `malloc` and `free` on the device.
 //!
-//! Each allocation is one of the machine's, so bounds are checked to the byte. The order in which blocks allocate is
-//! visible in the addresses, so both calls follow commit order.
+//! Each heap allocation is an allocation of the machine, so bounds are checked to the byte. The order in which blocks
+//! allocate is visible in the addresses, so both calls follow commit order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Limits of a launch.
+//! Checks a launch against the limits of its kernel and device.
 
 use crate::profile::DeviceProfile;
 use crate::program::Kernel;

@@ -30,7 +30,7 @@ use copies::Copies;
 use locals::Locals;
 use remote::RemoteAccesses;
 
-/// The sanitizer's state of one block.
+/// The sanitizer's state for one block.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of a block")]
 pub struct BlockShadow {
@@ -40,7 +40,8 @@ pub struct BlockShadow {
     pub(super) epoch: u32,
     /// Order of the accesses in this epoch.
     pub(super) order: Order,
-    /// Logs, per kind of access, of what was accessed before the last acquire or did not fit into the detailed lines.
+    /// Logs, one per kind of access, of the accesses before the last acquire and of those that did not fit into the
+    /// detailed lines.
     pending: [Log; 4],
     /// Accesses that no release of the block includes yet, with their words' tags.
     unreleased: Vec<(AccessRecord, Box<[Tag; WORDS]>)>,
@@ -89,7 +90,7 @@ impl BlockShadow {
         self.locals.iter_mut().for_each(Locals::clear);
     }
 
-    /// Records a write to shared memory that cannot race.
+    /// Records a race-free write to shared memory.
     pub fn shared_written(&mut self, offset: u64, bytes: u32) {
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.written |= (u128::MAX >> (128 - bytes)) << (offset % 128);
@@ -168,7 +169,7 @@ impl BlockShadow {
         self.order.fence(warp, mask, halves, device);
     }
 
-    /// Applies a strong store or an atomic to the order within the block. `lanes` gives lanes with their offsets.
+    /// Applies a strong store or an atomic to the order within the block. `lanes` yields lanes with their offsets.
     pub fn strong_write(
         &mut self,
         space: Space,
@@ -393,7 +394,7 @@ impl BlockShadow {
     /// Records a lint, unless one with the same fault and source lines is known.
     pub(super) fn keep(&mut self, lint: Option<Hazard>) {
         let parts = |h: &Hazard| (h.fault, h.tag.line(), h.earlier.line());
-        // In a cluster, waits for bulk copies order lanes in ways that are not tracked.
+        // In a cluster, waiting for a bulk copy orders lanes in ways that are not tracked.
         if let Some(lint) = lint
             && !(self.is_in_cluster && lint.fault == Fault::Warp)
             && self.ignored.reports(lint.fault)
@@ -437,7 +438,7 @@ impl BlockShadow {
         self.committed = true;
     }
 
-    /// Handles reads of words through which other blocks may have released something. `lanes` gives lanes with their
+    /// Handles reads of words through which other blocks may have released something. `lanes` yields lanes with their
     /// offsets.
     pub fn acquire(
         &mut self,
@@ -463,7 +464,7 @@ impl BlockShadow {
         }
     }
 
-    /// Handles writes to words through which other blocks may acquire something. `lanes` gives lanes with their
+    /// Handles writes to words through which other blocks may acquire something. `lanes` yields lanes with their
     /// offsets.
     pub fn release(
         &mut self,
@@ -586,7 +587,7 @@ impl BlockShadow {
 /// release.
 const MOST_UNRELEASED: usize = 4096;
 
-/// Separates a block's accesses that its next release includes from those that it does not.
+/// Separates the accesses of a block that its next release includes from its other accesses.
 struct Router<'r> {
     pending: &'r mut [Log; 4],
     unreleased: &'r mut Vec<(AccessRecord, Box<[Tag; WORDS]>)>,

@@ -57,7 +57,7 @@ pub struct Track {
     fresh: u32,
     /// Words accessed in this epoch by more than one lane of the warp.
     lanes: u32,
-    /// Words of plain accesses since the line was begun that its byte masks do not include yet.
+    /// Words of plain accesses since the line was begun that are not in its byte masks yet.
     pub ever: u32,
     /// Thread that last accessed each word, in any epoch.
     pub who: [u32; WORDS],

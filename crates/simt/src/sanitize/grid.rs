@@ -75,8 +75,8 @@ pub struct GridShadow {
     shards: Vec<Mutex<Shard>>,
     /// What threads know about other blocks.
     knowledge: Arc<Mutex<Knowledge>>,
-    /// What was released by the last strong store to an address of global memory and the atomics after it; then the
-    /// same by cluster.
+    /// For each address in global memory, what the last strong store and the atomics after it released; then what each
+    /// cluster released.
     released: Mutex<(HashMap<u64, SetId>, HashMap<u64, SetId>)>,
     lints: Mutex<BTreeMap<(Fault, u16, u16), Lint>>,
     /// For each function, the number of its first source line.
@@ -205,7 +205,7 @@ impl GridShadow {
             let mut publisher = self.publisher();
             launch_log.close(|number, entry| publisher.add(number, entry));
         }
-        // Strong accesses come first.
+        // Strong accesses are published first.
         let ops = [Op::Change, Op::Poll, Op::Store, Op::Load];
         for log in ops.iter().filter_map(|op| logs.get(*op as usize)).filter(|log| !log.is_empty()) {
             if launch_log.is_closed() {
@@ -236,8 +236,8 @@ impl GridShadow {
         }
     }
 
-    /// Returns the lints of all blocks, ordered by source lines. For each pair of lines, the lint is that of the first
-    /// block.
+    /// Returns the lints of all blocks, ordered by source lines. Of several lints for a pair of lines, returns the
+    /// first block's.
     pub fn lints(&self) -> Vec<Lint> {
         lock(&self.lints).values().copied().collect()
     }

@@ -1,7 +1,7 @@
 //! What threads know about other blocks: how many releases of each block they know.
 //!
 //! A block that takes part in a grid barrier, or in a count over all blocks, knows about thousands of others and passes
-//! all of that on. So sets are numbered trees that share common parts, and unions are cached.
+//! all of this knowledge on. So sets are numbered trees that share common parts, and unions are cached.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ enum Node {
     Inner([Option<Arc<Self>>; WIDTH]),
 }
 
-/// All sets of a launch.
+/// All knowledge sets of a launch.
 #[derive(Debug)]
 pub struct Knowledge {
     /// Number of tree levels below the root.
@@ -52,7 +52,7 @@ impl Knowledge {
         }
     }
 
-    /// Returns the set, extended to a block's releases up to number `release`.
+    /// Returns the set with a block's releases up to number `release` added.
     pub fn with(&mut self, set: SetId, block: u32, release: u32) -> SetId {
         if self.of(set, block) >= release {
             return set;

@@ -29,7 +29,8 @@ pub struct Line {
     pub merging: u128,
     /// Bytes that a bulk copy is reading.
     pub being_read: u128,
-    /// Words that threads have stored to since the last proxy fence, which bulk copies need to see these stores.
+    /// Words that threads have stored to since the last proxy fence. Bulk copies see these stores only after another
+    /// such fence.
     pub unfenced: u32,
     /// Last epoch in which a word was stored, loaded, changed by an atomic or strong store, or loaded by a strong load.
     pub store_epoch: u32,
@@ -100,8 +101,8 @@ impl Line {
 }
 
 impl Line {
-    /// Records a plain load of whole words and returns true, unless it may conflict or reads what must not be read.
-    /// `shared`: the words must have been written.
+    /// Records a plain load of whole words and returns true, unless it may conflict or reads bytes that must not be
+    /// read. `shared`: the words must have been written.
     #[inline]
     pub fn load_words(&mut self, now: Moment, words: &Words<'_>, shared: bool) -> bool {
         if self.pending != 0 || (shared && bytes_of(words.mask) & !self.written != 0) {

@@ -185,7 +185,7 @@ pub type Thread = (u32, usize);
 #[derive(Debug, Default)]
 pub struct Order {
     times: [Times; WARPS],
-    /// Whether threads have released, fenced, or synchronised as part of a warp in this epoch.
+    /// Whether, in this epoch, threads have released or fenced, or part of a warp has synchronised.
     busy: bool,
     /// State of each warp besides its times. Valid in this epoch if the block is busy.
     warps: Vec<Warp>,

@@ -66,7 +66,7 @@ impl Fault {
     }
 }
 
-/// A fault of an access, with the earlier access with which it conflicts.
+/// A fault of an access, and the earlier access that it conflicts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hazard {
     pub fault: Fault,

@@ -1,7 +1,7 @@
 //! Blocks' accesses to a line, in a form in which many blocks share one entry.
 //!
-//! Each entry comes after everything that it is ordered after. It is therefore compared with the known entries only,
-//! and a store replaces all entries that it is ordered after.
+//! An entry is added only after all entries that happen before it. It is therefore compared only with the known
+//! entries, and a store replaces all entries that happen before it.
 
 use std::sync::Arc;
 
@@ -76,8 +76,8 @@ impl Entry {
     }
 
     /// Returns a pair of unordered, conflicting accesses, by the first such block in this entry and by the block of
-    /// `new`, with their byte in the line. That block knows about changes to the bytes in `own`, because it has read
-    /// their results.
+    /// `new`, with their byte in the line. The block of `new` knows about changes to the bytes in `own`, because it has
+    /// read their results.
     fn conflict(&self, new: &Self, own: u128, knowledge: &Knowledge) -> Option<Conflict> {
         // An atomic with a result is recorded both as a change and as a poll.
         let known = if matches!(self.op, Op::Change | Op::Poll) { own } else { 0 };
@@ -229,11 +229,11 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Adds an entry to a line. The entry comes after all entries that it is ordered after, so a store replaces them.
-    /// Returns the worst conflict with an earlier entry.
+    /// Adds an entry to a line, after all entries that happen before it. A store replaces these. Returns the worst
+    /// conflict with an earlier entry.
     pub fn add(&mut self, number: u32, entry: Entry, knowledge: &Knowledge) -> Option<Conflict> {
         let known = self.lines.entry(number).or_default();
-        // A block knows about the atomics whose results it has read in a word, by a strong load or by an atomic with a
+        // A block knows about the atomics on a word whose results it has read, by a strong load or by an atomic with a
         // result.
         let strong = |e: &&Entry| e.op == Op::Poll && e.sides.binary_search_by_key(&entry.block(), |s| s.block).is_ok();
         let own = known.iter().filter(strong).fold(0, |bytes, e| bytes | e.bytes);

@@ -11,7 +11,7 @@ use crate::sanitize::log::STRETCH;
 /// Number of slots of the direct-mapped table in front of the index. Adjacent lines have adjacent slots; ranges of
 /// lines that are a power of two apart have different slots.
 const SLOTS: usize = 4096;
-/// Takes the place of an index for a line without full state.
+/// Used in place of an index for a line without full state.
 const NOWHERE: u32 = u32::MAX;
 
 /// Accesses to a line in an epoch in which one instruction of one warp has loaded the whole line.
@@ -22,7 +22,7 @@ pub struct LineLoad {
     pub time: u32,
     /// Thread that loaded word zero, encoded like [`Tag::who`](super::tag::Tag::who).
     pub base: u32,
-    /// Word `w` was loaded by the thread `w >> shift` after that.
+    /// Word `w` was loaded by the thread `w >> shift` after the one that loaded word zero.
     pub shift: u32,
 }
 

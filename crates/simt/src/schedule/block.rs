@@ -318,7 +318,7 @@ impl Block {
         pause
     }
 
-    /// Unless the block stops, opens the barriers for which this warp was the last to arrive.
+    /// Unless the block stops, opens the barriers at which this warp was the last to arrive.
     #[inline(always)]
     fn after_run(&mut self, cx: &mut Context<'_>, at: usize, goes_on: bool) {
         if !goes_on {
@@ -536,8 +536,8 @@ impl Block {
         self.open_cluster_barrier();
     }
 
-    /// Returns what other blocks of the cluster can access of this block. If the block is the one that `runs`, it keeps
-    /// its shadow state.
+    /// Returns the parts of this block that other blocks of the cluster can access. If this block is the one that
+    /// `runs`, it keeps its shadow state.
     pub fn as_peer(&mut self, runs: bool) -> Peer {
         let shadow = if runs { BlockShadow::default() } else { std::mem::take(&mut self.shadow) };
         Peer { shared: self.shared.as_mut_ptr().cast(), ended: self.ended, index: self.index, shadow }

@@ -224,8 +224,8 @@ impl Queue {
 /// Schedules clusters fairly: they take turns, each running up to its next visible effect.
 ///
 /// Which clusters have started by now depends on the host's threads. So a cluster that has not started is first brought
-/// to the same point as the others, before its first visible effect. One that has failed by now fails when it would
-/// start.
+/// to the same point as the others, before its first visible effect. A fault that a cluster has already had takes
+/// effect only when that cluster would start.
 fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, workspace: u64) {
     let mut failed = queue.trap.take();
     let end = failed.as_ref().map_or(total, |(linear, _)| *linear);
@@ -259,7 +259,7 @@ fn fair(launch: &LaunchState<'_>, queue: &mut Queue, total: u64, resident: u64, 
     }
 }
 
-/// Returns the next cluster that has a visible effect, stopped before its first one.
+/// Returns the next cluster that has a visible effect, stopped before the first such effect.
 fn next_block(
     launch: &LaunchState<'_>,
     queue: &mut Queue,

@@ -8,7 +8,7 @@ use crate::exec::control::{leads_to_exit, pop};
 use crate::exec::warp::{Split, SplitState, Waiting, Warp};
 use crate::program::ins::Ins;
 
-/// Lets splits continue whose lanes have all arrived.
+/// Continues the splits whose awaited lanes have all arrived.
 pub fn regroup(cx: &mut Context<'_>) {
     let alive = cx.alive();
     let splits = &mut cx.warp.splits;
@@ -35,7 +35,7 @@ pub fn regroup(cx: &mut Context<'_>) {
     }
 }
 
-/// Makes splits ready that waited at the barrier `id`, and merges those at the same position.
+/// Makes ready the splits that waited at the barrier `id`, and merges those at the same position.
 pub fn rejoin(warp: &mut Warp, id: u32) {
     let waits = SplitState::Barrier { id };
     if let [split] = &mut warp.splits[..] {

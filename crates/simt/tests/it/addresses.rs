@@ -1,4 +1,4 @@
-//! Addresses in registers that are wider than those of their state space, and messages about addresses outside every
+//! Addresses in registers that are wider than the state space's addresses, and messages about addresses outside every
 //! allocation.
 
 use simt::{LaunchError, Options, Trap, TrapKind};
@@ -175,6 +175,6 @@ fn variables_of_the_module_are_named_as_in_the_source_and_those_of_the_compiler_
         }
     };
     assert!(message(&ptx, address_behind(0)).ends_with(", 0 bytes past the end of variable `table` (64 bytes)"));
-    // Closer to a variable that the compiler placed after it.
+    // The address is closer to a variable that the compiler placed after `table`.
     assert!(message(&ptx, address_behind(440)).ends_with(", 440 bytes past the end of variable `table` (64 bytes)"));
 }

@@ -1,5 +1,5 @@
-//! Results and counts do not depend on the number of host threads, however blocks communicate. The expected values are
-//! those of blocks that run one after another.
+//! Results and counts do not depend on the number of host threads, however blocks communicate. Expected values are
+//! computed for blocks that run one after another.
 
 use simt::Options;
 
@@ -10,9 +10,9 @@ const LAUNCHES: usize = 12;
 /// Number of host threads, which may exceed the number of cores.
 const THREADS: usize = 4;
 
-/// Returns a kernel whose first blocks take longest to reach `body`. There, `%rd1` is the address of the word that the
-/// blocks share, `%r1` is the block index, and `%r2` is a number below [`BLOCKS`] that is unique to the block. `%r3` is
-/// stored at the end.
+/// Returns a kernel whose first blocks take longest to reach `body`. In `body`, `%rd1` is the address of the word that
+/// the blocks share, `%r1` is the block index, and `%r2` is a number below [`BLOCKS`] that is unique to the block.
+/// `%r3` is stored at the end.
 fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n\

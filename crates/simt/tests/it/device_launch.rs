@@ -42,7 +42,7 @@ fn a_child_sees_what_its_parent_wrote_and_the_next_one_what_it_wrote() {
     assert_eq!((report.counters.device_launches, report.counters.warps, report.counters.blocks), (2, 6, 3));
 }
 
-/// An H100 gives the same results. The first recursion would not end by itself; the second ends at 40.
+/// The results are the same on an H100. The first recursion would not end by itself; the second ends at 40.
 #[test]
 fn launches_nest_as_deep_as_there_are_slots_which_a_grid_keeps_until_all_below_it_has_ended() {
     for (kernel, deepest, refusal) in [("descend", 2048, 69), ("descend_by_tail", 40, 0)] {
@@ -109,7 +109,8 @@ fn a_fault_of_a_child_names_the_child_and_who_launched_it() {
     assert!(message.ends_with("(depth 1)"), "{message}");
 }
 
-/// Adds what `spread` adds with this many blocks of four threads, for one order of its additions.
+/// Adds to `sum` what the kernel `spread` adds with this many blocks of four threads, in one possible order. Counts its
+/// launches.
 fn spread(sum: &mut f32, blocks: u32, depth: i32, launches: &mut u64) {
     for block in 0..blocks {
         for thread in 0..4 {

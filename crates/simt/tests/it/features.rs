@@ -1,4 +1,4 @@
-//! What a machine needs beyond arithmetic, tested by what kernels leave in memory.
+//! Features of the machine other than arithmetic, tested by what kernels leave in memory.
 
 use simt::Options;
 

@@ -107,7 +107,7 @@ fn a_damaged_module_is_refused_or_runs_and_never_panics() {
     let mut dice = Dice(1);
     let mut panicked = Vec::new();
     for file in &files {
-        // The comments at the start have the expected results.
+        // The comments at the start contain the expected results.
         let code = &file.ptx[file.ptx.find(".visible").unwrap_or(0)..];
         for _ in 0..TIMES {
             let ptx = damaged(code, &mut dice);

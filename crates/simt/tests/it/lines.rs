@@ -65,7 +65,7 @@ fn each_line_is_counted_as_often_as_warps_and_threads_execute_it() {
     for ptx in 12..=16 {
         assert_eq!(line(&lines, ptx), (6, 6 * 32), "line {ptx}");
     }
-    // Lane k runs k + 1 iterations. That makes 8 iterations per warp, and 1 + 2 + … + 8 = 36 over its lanes.
+    // Lane k runs k + 1 iterations: 8 iterations per warp, and 1 + 2 + … + 8 = 36 over its lanes.
     for ptx in 19..=21 {
         assert_eq!(line(&lines, ptx), (6 * 8, 6 * 36), "line {ptx}");
     }
@@ -140,7 +140,7 @@ fn rounds_of_loops_are_counted_by_warp() {
     }
 }
 
-/// Registers that are wider than what an instruction reads or writes of them, and the address of a local variable.
+/// Registers that are wider than the part that an instruction reads or writes, and the address of a local variable.
 const WIDER: &str = "
 .version 9.0
 .target sm_90
@@ -170,7 +170,7 @@ fn an_instruction_whose_registers_are_wider_counts_once() {
     assert_eq!(launch.counters.warp_instructions, 7);
 }
 
-/// One instruction, with which the lower lanes load from shared memory and the others from global memory.
+/// One instruction whose lower lanes load from shared memory and the others from global memory.
 const IN_PARTS: &str = "
 .version 9.0
 .target sm_90

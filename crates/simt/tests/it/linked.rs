@@ -4,7 +4,7 @@ use simt::{LaunchSpec, Machine, Options, Part, SimError, profiles};
 
 const HEADER: &str = ".version 8.5\n.target sm_90\n.address_size 64\n";
 
-/// Kernel that writes `scale` of 5, plus a counter of another file and its own constant.
+/// Kernel that writes `scale` of 5, plus another file's counter and its own constant.
 const MAIN: &str = "
 .file 1 \"main.cu\"
 .extern .func (.param .b32 r) scale(.param .b32 x);
@@ -31,7 +31,7 @@ const MAIN: &str = "
 }
 ";
 
-/// File with a function that multiplies by a constant, whose name is the same as that of a constant in the first file.
+/// File with a function that multiplies by a constant. A constant in the first file has the same name.
 const OTHER: &str = "
 .file 1 \"other.cu\"
 .visible .global .align 4 .u32 counter = 2000;

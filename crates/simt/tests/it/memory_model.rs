@@ -287,7 +287,7 @@ fn messages_within_a_block_need_a_release_and_an_acquire() {
             "st.release.cta.shared.u32 [sf], 1; st.shared.u32 [s], 8",
             "POLL ld.acquire.cta.shared.u32 %r10, [sf]",
         ),
-        // The same, through global memory.
+        // The same program, through global memory.
         within(
             "global release, acquire",
             false,
@@ -571,10 +571,10 @@ fn messages_between_blocks_need_a_scope_that_includes_both() {
             "POLL ld.acquire.gpu.global.u32 %r10, [gf]",
         ),
         between("sys", false, "st.release.sys.global.u32 [gf], 1", "POLL ld.acquire.sys.global.u32 %r10, [gf]"),
-        // Block scope does not include the other thread.
+        // Block scope does not include a thread of another block.
         between("release.cta", true, "st.release.cta.global.u32 [gf], 1", "POLL ld.acquire.gpu.global.u32 %r10, [gf]"),
         between("acquire.cta", true, "st.release.gpu.global.u32 [gf], 1", "POLL ld.acquire.cta.global.u32 %r10, [gf]"),
-        // Neither does the scope of a cluster of one block.
+        // The scope of a one-block cluster does not include a thread of another block either.
         between(
             "release.cluster",
             true,
@@ -645,8 +645,8 @@ fn what_a_block_announces_is_what_the_announcing_thread_knows() {
         ]
     };
     decide(&[
-        // Each thread fences, the block meets at a barrier, and one thread announces it. This is the pattern of the
-        // last block in the CUDA C++ Programming Guide.
+        // Each thread fences, the block meets at a barrier, and one thread announces the block. This is the pattern of
+        // the last block in the CUDA C++ Programming Guide.
         grid(
             "fence, barrier, announce",
             false,
@@ -664,7 +664,7 @@ fn what_a_block_announces_is_what_the_announcing_thread_knows() {
         grid("fence, announce", true, 64, last("membar.gl", "atom.relaxed.gpu.global.add.u32 %r11, [gf], 1")),
         grid("release without a barrier", true, 64, last("", "red.release.gpu.global.add.u32 [gf], 1")),
         grid("no fence", true, 64, last("bar.sync 0", "atom.relaxed.gpu.global.add.u32 %r11, [gf], 1")),
-        // The same with atomics, which the reader also executes on the word, without using their results.
+        // The same pattern with atomics. The reader also executes atomics on the word, without using their results.
         grid("histogram", false, 64, histogram("membar.gl; bar.sync 0")),
         grid("histogram without a barrier", true, 64, histogram("membar.gl")),
         // The announcing thread fenced before it knew about the store.
@@ -705,7 +705,7 @@ fn what_a_block_announces_is_what_the_announcing_thread_knows() {
     ]);
 }
 
-/// Two blocks add to a word and then announce it. The second one waits for the first and reads the word.
+/// Two blocks add to a word and then announce the addition. The second one waits for the first and reads the word.
 fn histogram(before: &str) -> Vec<Role> {
     let announce = "atom.relaxed.gpu.global.add.u32 %r11, [gf], 1";
     let wait = "POLL ld.acquire.gpu.global.u32 %r10, [gf]; ld.global.u32 %r11, [g]; st.global.u32 [o], %r11";

@@ -4,7 +4,7 @@ use simt::{LaunchError, LaunchReport, Options, Trap, TrapKind};
 
 use crate::bench::{Arg, Bench};
 
-/// Where a lane's word can be. Every place has 32 words; the word of lane `k` initially is `100 * place + k`.
+/// Where a lane's word can be. Every place has 32 words; the word of lane `k` is initially `100 * place + k`.
 const PLACES: [&str; 7] = ["first", "second", "variable", "tile", "mine", "table", "parameter"];
 /// First read-only place; all later ones are read-only, too.
 const TABLE: usize = 5;
@@ -46,7 +46,7 @@ fn kernel(body: &str) -> String {
     add.s64 %rd14, %rd2, %rd1;
     add.u32 %r3, %r1, 400;
     st.u32 [%rd14], %r3;
-    // Local memory is each lane's own: the other word of its pair, too.
+    // Local memory is private to each lane, which therefore also stores the other word of its pair.
     xor.b32 %r4, %r1, 1;
     mul.wide.u32 %rd3, %r4, 4;
     add.s64 %rd3, %rd2, %rd3;
@@ -156,7 +156,7 @@ fn atomics_of_lanes_reach_any_mixture_of_global_and_shared_memory() {
 
 #[test]
 fn a_store_to_a_buffer_is_right_after_a_load_from_any_mixture_of_places() {
-    // Afterwards, each request of the lanes is to a single buffer.
+    // Each later request of the warp accesses only one buffer.
     let body = "ld.u32 %r3, [%rd9];
     ld.param.u64 %rd3, [first];
     add.s64 %rd3, %rd3, %rd1;

@@ -122,7 +122,7 @@ fn a_deadline_holds_though_every_instruction_takes_long() {
     bench.machine.set_deadline(Some(allowed));
     let Err(LaunchError::Trap(trap)) = bench.launch("chats", [1, 1, 1], [32, 1, 1], &[]) else { panic!("it ends") };
     assert_eq!(trap.kind, TrapKind::Deadline(allowed), "{trap}");
-    // Dropped output costs little, so the time is checked often enough. This took half a minute before.
+    // Dropped output costs little, so the time is checked often enough. Without this, the launch took half a minute.
     let took = processor_time().saturating_sub(begun);
     assert!(took < Duration::from_secs(6), "{took:?}");
     assert_eq!(trap.printed.len(), 1 << 20);

@@ -29,7 +29,7 @@ fn bit(x: i128, at: i128) -> i128 {
     x >> at.clamp(0, 127) & 1
 }
 
-/// Returns the part of a position or length that counts: the low eight bits, or for 64-bit fields all of it.
+/// Returns the part of a position or length that is used: the low eight bits, or for 64-bit fields all of it.
 fn extent(x: i128, width: u32) -> i128 {
     if width == 64 { x } else { x & 0xff }
 }

@@ -1,4 +1,5 @@
-//! What a kernel requests from the system: clocks, output, the heap, calls. Also how it ends if it requests too much.
+//! What a kernel requests from the system: clocks, output, the heap, calls. Also how a kernel ends if it requests too
+//! much.
 
 use simt::{LaunchError, Options, Trap, TrapKind};
 
@@ -43,8 +44,8 @@ fn clocks_move_with_the_instructions_and_the_same_way_every_time() {
         (moved, report.counters.warp_instructions)
     };
     let (few, all) = moved(100, 1);
-    // Each interval contains the one inside it, and includes one warp's loop, whose iterations have at least a store
-    // and an addition.
+    // The intervals are nested, and each includes one warp's loop, whose iterations have at least a store and an
+    // addition.
     assert!(200 < few[0] && few[0] < few[1] && few[1] < few[2] && few[2] < all, "{few:?} of {all}");
     let (many, all_of_many) = moved(300, 1);
     for k in 0..3 {

@@ -66,7 +66,7 @@ fn the_series_of_otava_change_where_otava_finds_it() {
 }
 
 /// With the published formula without weights, distances of 1 between the parts and 0 within give E = 2, and Q is 2 · 2
-/// / (2 + 2) times that. The Nile's greatest Q was computed by plain sums over all pairs.
+/// / (2 + 2) times that. The Nile's largest Q was computed by plain sums over all pairs.
 #[test]
 fn the_divergence_is_the_published_one() {
     let candidate = |values: &[f64]| {
@@ -132,7 +132,7 @@ fn a_constant_series_has_no_change() {
     }
 }
 
-/// Wherever the outlier is and however large.
+/// Holds wherever the outlier is and however large it is.
 #[test]
 fn a_single_outlier_is_no_change() {
     for at in 0..40 {

@@ -12,8 +12,8 @@ pub fn put(call: &mut Call<'_, '_>, value: u32) -> Result<u64, Fault> {
     Ok(0)
 }
 
-/// Executes `cudaDeviceGetAttribute(value, attribute, device)`. An attribute that depends on a clock or that the
-/// simulated device lacks is an invalid value.
+/// Executes `cudaDeviceGetAttribute(value, attribute, device)`. The call fails with `cudaErrorInvalidValue` for an
+/// attribute that depends on a clock or that the simulated device lacks.
 pub fn attribute(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     if call.u32(2) != 0 {
         return Ok(u64::from(Code::INVALID_DEVICE.0));

@@ -73,7 +73,7 @@ fn placed(pointer: &[u64], position: &[u64]) -> Side {
 }
 
 /// Executes `cudaMemcpy3DAsync(parameters, stream)`. The parameters are the array, position and pointer of the source,
-/// then of the destination, the extent and the kind. Arrays are refused.
+/// the same for the destination, the extent and the kind. Arrays are refused.
 pub fn copy_3d(call: &mut Call<'_, '_>) -> Result<u64, Fault> {
     let words: [u64; 20] = call.read_words(call.u64(0))?;
     let stream = call.u64(1);

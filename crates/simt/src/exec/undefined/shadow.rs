@@ -7,7 +7,7 @@ use crate::program::ins::{Area, Ins, Slot};
 use crate::program::row::{LANES, Row};
 use crate::program::{Origin, Position, Width};
 
-/// Set if a value is not a plain copy of what was read.
+/// Bit that is set if a value is not a plain copy of what was read.
 const COMPUTED: u16 = 1 << 15;
 
 /// What the loader recorded about an instruction.
@@ -19,7 +19,7 @@ pub struct Info {
     /// Mask of the destinations that some instruction reads.
     pub read: u8,
     pub widths: [Width; 6],
-    /// False if this is only one of several instructions that the loader made from one in the source.
+    /// Whether the loader generated only this instruction for its PTX instruction.
     pub whole: bool,
 }
 

@@ -51,7 +51,7 @@ impl Bulk {
 /// How bytes are written to shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// Whether the bytes are combined with memory by a reduction, as other reductions may do at the same time.
+    /// Whether a reduction combines the bytes with memory; other reductions may do so at the same time.
     pub reduces: bool,
     /// Whether a bulk copy accesses the bytes. Bulk copies see the stores of threads only after a proxy fence.
     pub bulk: bool,
@@ -224,7 +224,7 @@ impl BlockShadow {
         self.shared.iter_mut().for_each(|line| line.unfenced = 0);
     }
 
-    /// Adds the copy to a hazard about bytes that the copy reads or has yet to write.
+    /// Replaces the earlier access of a hazard with the copy that reads or has yet to write the bytes, if there is one.
     pub fn with_copy(&self, hazard: Hazard) -> Hazard {
         let before = match hazard.fault {
             Fault::BeingRead => Op::Load,

@@ -1,6 +1,6 @@
 //! Asynchronous copies to shared memory. Their bytes are incomplete until the sending thread has waited.
 //!
-//! A copy counts as a store that its thread makes at the time of the wait, so other threads need a barrier after the
+//! A copy counts as a store that its thread performs at the time of the wait, so other threads need a barrier after the
 //! wait before they read the bytes.
 
 use crate::sanitize::block::BlockShadow;

@@ -56,7 +56,7 @@ impl BlockShadow {
         self.set(warp, words(offset, bytes), 1 << (lane & 31), true);
     }
 
-    /// Handles loads from local memory. Returns the lanes that read what was never written.
+    /// Handles loads from local memory. Returns the lanes whose loads read no word that was ever written.
     pub fn local_load(&mut self, warp: u32, offsets: &[u64; 32], mask: u32, bytes: u32, together: bool) -> u32 {
         let Locals(known) = self.local(warp);
         let written = |offset: u64| words(offset, bytes).fold(0, |m, w| m | known.get(w).copied().unwrap_or(0));

@@ -1,9 +1,9 @@
 //! Accesses to a block's shared memory by other blocks of its cluster.
 //!
-//! Accesses of the two sides are ordered if the block has released its own and has acquired the others'. It releases by
-//! a fence, by arriving at the cluster barrier, or by arriving at a remote mbarrier object. It acquires by that
-//! barrier, by waiting on one of its own mbarrier objects, or by a polling load. Remote atomics race only with plain
-//! stores of the block.
+//! They are ordered with the block's own accesses if the block has released its own and acquired the other ones. It
+//! releases by a fence, by arriving at the cluster barrier, or by arriving at a remote mbarrier object. It acquires by
+//! that barrier, by waiting on one of its own mbarrier objects, or by a polling load. Remote atomics race only with
+//! plain stores of the block.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,7 @@ pub struct RemoteAccesses {
     last: Option<RemoteThread>,
     /// The block's releases, oldest first: time, and the epoch before which everything is released.
     released: Vec<(u64, u32)>,
-    /// All epochs before this one count as released at any time.
+    /// All epochs before this one always count as released.
     floor: u32,
     /// Time of the block's last acquire.
     acquired: u64,
@@ -134,7 +134,7 @@ impl BlockShadow {
         Ok(())
     }
 
-    /// Records an access by another block that cannot race.
+    /// Records a race-free access by another block.
     pub const fn note_remote(&mut self, by: RemoteThread) {
         self.remote.last = Some(by);
     }
@@ -202,7 +202,7 @@ impl BlockShadow {
         }
     }
 
-    /// Returns the thread of another block whose access came last; it may be incomplete.
+    /// Returns the thread of another block whose access came last; that access may be incomplete.
     pub const fn remote_thread(&self) -> Option<RemoteThread> {
         self.remote.last
     }
@@ -242,7 +242,7 @@ impl BlockShadow {
         }
     }
 
-    /// Marks remote accesses again in lines that finished bulk copies have cleared.
+    /// Marks remote accesses again in lines that were cleared by finished bulk copies.
     pub(super) fn mark_remote(&mut self) {
         for (number, access) in &self.remote.lines {
             if let Some(line) = self.shared.get_mut(*number as usize) {

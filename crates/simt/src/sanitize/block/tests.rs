@@ -228,8 +228,8 @@ proptest! {
             }
         }
         let (found, wanted) = (lints(&short), lints(&long));
-        // The compact form distinguishes no synchronisation of warps other than a line's first. If an access conflicts
-        // with two others, the note may therefore name either.
+        // The compact form tracks synchronisation only for a line's first warp. If an access conflicts with two others,
+        // the note may therefore name either.
         let lines: Vec<u16> = wanted.iter().map(|(_, line)| *line).collect();
         prop_assert!(found.iter().all(|(_, line)| lines.contains(line)), "{:?} {:?}", found, wanted);
         prop_assert!(warps > 1 || found == wanted, "{:?} {:?}", found, wanted);

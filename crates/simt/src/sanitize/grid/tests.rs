@@ -44,8 +44,7 @@ fn access() -> impl Strategy<Value = Access> {
     )
 }
 
-/// Generates accesses. Each block has released its first ones, and knows about earlier blocks' releases by its last
-/// ones.
+/// Generates accesses. Each block releases its first ones, and its last ones know about earlier blocks' releases.
 fn accesses() -> impl Strategy<Value = Vec<Access>> {
     prop::collection::vec(access(), 0..14).prop_map(|mut all| {
         let (mut released, mut acquired) = ([true; 5], [false; 5]);
@@ -78,7 +77,7 @@ fn worst(all: &[Access]) -> Option<(Fault, u64)> {
     let mut found = Vec::new();
     for x in all {
         for y in all.iter().filter(|y| y.block > x.block && y.number == x.number) {
-            // A block knows about the atomics whose results it has read in a word.
+            // A block knows about the atomics on a word whose results it has read.
             let before = all.iter().take_while(|a| !std::ptr::eq(*a, y));
             let own = before.filter(|a| a.block == y.block && a.number == y.number && a.op == Op::Poll);
             let known = if matches!(x.op, Op::Change | Op::Poll) { own.fold(0, |words, a| words | a.words) } else { 0 };

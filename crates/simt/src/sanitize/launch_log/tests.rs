@@ -1,4 +1,4 @@
-//! A launch's log keeps what may conflict, and drops the same part for any order of blocks.
+//! A launch's log keeps the accesses that may conflict, and drops the same ranges for any order of blocks.
 
 use std::collections::BTreeSet;
 

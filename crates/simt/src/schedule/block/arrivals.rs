@@ -69,7 +69,7 @@ pub(super) fn is_whole(cx: &Context<'_>) -> bool {
 }
 
 /// Returns an error if part of a warp, on the path `last`, arrives at an aligned barrier while other lanes wait to
-/// reconverge with it or wait at another barrier. Lanes that only exit are no error.
+/// reconverge with it or wait at another barrier. Lanes that only exit do not cause an error.
 fn divergence(cx: &Context<'_>, last: usize, resume: *const Ins, id: u32) -> Option<String> {
     let mask = cx.mask;
     let apart = |f: &Split| matches!(f.state, SplitState::Barrier { .. }) && !ptr::eq(f.pc, resume);

@@ -2,7 +2,7 @@
 //!
 //! Nearly all blocks run like this, and it needs no state per warp: no search for a ready warp, and no list of waiting
 //! ones. A warp that stops at anything other than the others' barrier ends the rounds, and the scheduler continues from
-//! there.
+//! that point.
 
 use std::ptr;
 
@@ -20,7 +20,8 @@ impl Block {
         free && self.warps.iter().all(|warp| matches!(&warp.splits[..], [only] if only.state == SplitState::Ready))
     }
 
-    /// Runs rounds until the time must be checked or a warp stops elsewhere, at which the cursor then points.
+    /// Runs rounds until the time must be checked or a warp stops elsewhere. In the second case, the cursor points at
+    /// that warp.
     pub(super) fn rounds(&mut self, cx: &mut Context<'_>) -> Option<Pause> {
         let count = self.warps.len();
         while cx.counters.warp_instructions + self.issued <= self.check_time_at {

@@ -1,7 +1,7 @@
 // Launches from the device, for the simulator's tests.
 // device_launch.ptx is this file compiled by NVRTC 13.0.88 for compute_90 with -lineinfo and -rdc=true.
 
-// What the grids of a launch leave behind, in the order in which they run.
+// Numbers that the grids of a launch log, in the order in which the grids run.
 struct Log {
     int count;
     int entries[63];
@@ -11,7 +11,7 @@ __device__ void say(Log *log, int what) { log->entries[atomicAdd(&log->count, 1)
 
 extern "C" __global__ void speak(Log *log, int what) { if (threadIdx.x == 0) say(log, what); }
 
-// A speaker that has a child in the default stream and one in the tail.
+// Logs a number and launches one child into the default stream and one into the tail stream.
 extern "C" __global__ void family(Log *log, int what) {
     say(log, what);
     speak<<<1, 1, 0, cudaStreamTailLaunch>>>(log, what + 2);
@@ -43,7 +43,7 @@ extern "C" __global__ void scale(int *data, int factor, int addend) {
     data[threadIdx.x] = data[threadIdx.x] * factor + addend;
 }
 
-// What a parent has written is there for its child, whose writes are there for the next one.
+// A child sees what its parent has written, and the next child sees what that child has written.
 extern "C" __global__ void relay(int *data) {
     data[threadIdx.x] = threadIdx.x + 1;
     __syncthreads();
@@ -53,7 +53,7 @@ extern "C" __global__ void relay(int *data) {
     }
 }
 
-// Every block launches; depth after depth, until a launch is refused.
+// Each grid launches the next one, until a launch is refused.
 extern "C" __global__ void descend(int *reached, int *code, int depth) {
     *reached = depth;
     descend<<<1, 1>>>(reached, code, depth + 1);
@@ -71,7 +71,7 @@ extern "C" __global__ void descend_by_tail(int *reached, int *code, int depth) {
 
 extern "C" __global__ void nothing() {}
 
-// Launches until one is refused: how many were not, and the code.
+// Launches until a launch is refused. Outputs the number of accepted launches, and the error code.
 extern "C" __global__ void flood(int *out, int most) {
     int launched = 0;
     cudaError_t error = cudaSuccess;
@@ -87,7 +87,7 @@ extern "C" __global__ void flood(int *out, int most) {
 
 extern "C" __global__ void __launch_bounds__(64) bounded() {}
 
-// The code of each launch beyond a limit, and of each call with a wrong argument.
+// Error codes of launches that exceed a limit, and of calls with an invalid argument.
 extern "C" __global__ void refused(int *codes) {
     int at = 0;
     nothing<<<1, 2048>>>();
@@ -119,7 +119,7 @@ extern "C" __global__ void refused(int *codes) {
     codes[at++] = cudaGetLastError();
 }
 
-// The program of a book on CUDA: half as many threads a level.
+// A program from a book on CUDA: each level has half as many threads as the one before.
 extern "C" __global__ void hello(int size, int depth) {
     int tid = threadIdx.x;
     printf("Recursion=%d: Hello World from thread %d block %d\n", depth, tid, blockIdx.x);
@@ -137,7 +137,7 @@ extern "C" __global__ void careless(int *data, int n) {
     if (threadIdx.x == 0) overrun<<<1, 2>>>(data, n);
 }
 
-// Every thread launches; a launch adds the number of its parent's block.
+// Every thread launches a grid whose threads each add a number to the sum.
 extern "C" __global__ void add(float *sum, float what) { atomicAdd(sum, what); }
 
 extern "C" __global__ void spread(float *sum, int depth) {
@@ -145,7 +145,7 @@ extern "C" __global__ void spread(float *sum, int depth) {
     if (depth > 0 && threadIdx.x == 0) spread<<<2, 4>>>(sum, depth - 1);
 }
 
-// 24 ints: rows of eight, of which three, from the second.
+// Copies and fills parts of 24 ints, which are three rows of eight.
 extern "C" __global__ void transfers(int *to, int *from) {
     cudaMemsetAsync(to, 0xff, 24 * sizeof(int), 0);
     cudaMemcpyAsync(to, from, 2 * sizeof(int), cudaMemcpyDeviceToDevice, 0);
@@ -186,7 +186,7 @@ extern "C" __global__ void queries(int *out, int *text) {
     for (int k = 0; k < 8; k++) text[k] = name[k];
 }
 
-// The interface that PTX programs use, without the compiler's help.
+// Launches through the interface that PTX programs use, without the compiler's help.
 extern "C" __global__ void by_hand(int *data) {
     void *parameters = cudaGetParameterBuffer(8, 16);
     *(int **)parameters = data;
@@ -196,7 +196,7 @@ extern "C" __global__ void by_hand(int *data) {
     data[62] = cudaLaunchDevice((void *)nothing, 0, dim3(1), dim3(1), 0, 0);
 }
 
-// Some lanes of a warp launch, the others do not.
+// Only some lanes of a warp launch.
 extern "C" __global__ void lanes(Log *log) {
     if (threadIdx.x % 3 == 1) speak<<<1, 1>>>(log, threadIdx.x);
 }

@@ -1,4 +1,4 @@
-// One planted fault a kernel.
+// Kernels with one planted fault each.
 // faults.ptx is this file compiled by NVRTC 13.0.88 for compute_90 with -lineinfo.
 
 #include <cuda/std/cassert>

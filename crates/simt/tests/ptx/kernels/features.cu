@@ -1,16 +1,16 @@
-// Kernels that use what a machine must have beyond arithmetic. Each says what it leaves behind.
+// Kernels that use features other than arithmetic. Each comment says what the kernel outputs.
 // features.ptx is this file compiled by NVRTC 13.0.88 for compute_90 with -lineinfo.
 
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 
-// 1.5 times the thread's number and the first element, printed.
+// Prints the thread and block indices, 1.5 times the thread index, and the first element.
 extern "C" __global__ void print(const int *data)
 {
     printf("thread %d of block %d: %.2f %s %lld\n", threadIdx.x, blockIdx.x, 1.5 * threadIdx.x, "text", (long long)data[0]);
 }
 
-// data reversed over the whole grid, through two barriers of the grid.
+// Reverses `data` over the whole grid, with two grid barriers.
 extern "C" __global__ void grid_reverse(int *data, int n)
 {
     auto grid = cg::this_grid();
@@ -36,7 +36,7 @@ __device__ Function table[3] = {plus_one, twice, squared};
 // out[t] = table[t mod 3](out[t]).
 extern "C" __global__ void indirect(int *out) { out[threadIdx.x] = table[threadIdx.x % 3](out[threadIdx.x]); }
 
-// counter grows by one a thread, under one lock.
+// Each thread adds one to `counter` under the same lock.
 extern "C" __global__ void spin_lock(int *lock, int *counter)
 {
     while (atomicCAS(lock, 0, 1) != 0) {
@@ -46,7 +46,7 @@ extern "C" __global__ void spin_lock(int *lock, int *counter)
     atomicExch(lock, 0);
 }
 
-// out[t] = sum of table entries picked by (i k + t) mod 32, table[i] = data[i] k, in local memory.
+// out[t] = sum over i of table[(i k + i t) mod 32], with table[i] = data[i] k in local memory.
 extern "C" __global__ void local_array(const int *data, int *out, int k)
 {
     int table[32];
@@ -67,7 +67,7 @@ struct Many {
 // out[t] = many.v[t mod 20].
 extern "C" __global__ void by_value(Many many, int *out) { out[threadIdx.x] = many.v[threadIdx.x % 20]; }
 
-// Sum over eight neighbours in the first lane of each eight, plus the size of the group of lanes divisible by three.
+// Sums over eight neighbours; lanes divisible by three also add 1000 times the size of their group.
 extern "C" __global__ void partitions(int *data)
 {
     auto tile = cg::tiled_partition<8>(cg::this_thread_block());
@@ -82,7 +82,7 @@ extern "C" __global__ void partitions(int *data)
     }
 }
 
-// Each thread's number through memory of the device's own heap; every second piece is freed.
+// out[t] = t, passed through a piece of the device heap; every second piece is freed.
 extern "C" __global__ void heap(int *out)
 {
     int *piece = (int *)malloc(16);
@@ -94,7 +94,7 @@ extern "C" __global__ void heap(int *out)
     }
 }
 
-// The order of float additions shows in the sum: 1e8, then ones, in the order of blocks.
+// The sum shows the order of float additions: 1e8 first, then threes, in block order.
 extern "C" __global__ void float_sum(float *sum)
 {
     if (threadIdx.x == 0) {
@@ -102,7 +102,7 @@ extern "C" __global__ void float_sum(float *sum)
     }
 }
 
-// tickets[b] = how many blocks took one before block b.
+// tickets[b] = number of blocks that took a ticket before block b.
 extern "C" __global__ void tickets(unsigned *next, unsigned *out)
 {
     if (threadIdx.x == 0) {
@@ -110,7 +110,7 @@ extern "C" __global__ void tickets(unsigned *next, unsigned *out)
     }
 }
 
-// The last block to finish adds up what all have left.
+// The last block to finish adds up the partial sums of all blocks.
 extern "C" __global__ void last_block(const int *data, int *partial, unsigned *done, int *sum)
 {
     __shared__ int total;
@@ -136,7 +136,7 @@ extern "C" __global__ void last_block(const int *data, int *partial, unsigned *d
     }
 }
 
-// Block 0 waits for what the last block stores.
+// Block 0 waits for a store by the last block.
 extern "C" __global__ void waits_for_later(int *flag, int *out)
 {
     if (threadIdx.x == 0) {
@@ -152,7 +152,7 @@ extern "C" __global__ void waits_for_later(int *flag, int *out)
 
 extern __shared__ int dynamic[];
 
-// Reversed within each block, through dynamic shared memory behind a static array.
+// Reverses `data` within each block, through dynamic shared memory that follows a static array.
 extern "C" __global__ void dynamic_shared(int *data)
 {
     __shared__ int pad[5];
@@ -162,7 +162,7 @@ extern "C" __global__ void dynamic_shared(int *data)
     data[threadIdx.x] = dynamic[blockDim.x - 1 - threadIdx.x] + pad[0];
 }
 
-// Column sums of a 32 by 32 tile: without the padding, all lanes of a warp meet in one bank.
+// Column sums of a 32 by 32 tile: without padding, all lanes of a warp access the same bank.
 extern "C" __global__ void column_sums(const int *data, int *out)
 {
     __shared__ int tile[32][32];

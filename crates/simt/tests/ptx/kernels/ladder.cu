@@ -1,4 +1,4 @@
-// Reductions in place in global memory, as the Kepler-era transaction tables count them.
+// Reductions in place in global memory, as counted in the transaction tables of the Kepler era.
 // ladder.ptx is this file compiled by NVRTC 13.0.88 for compute_90 with -lineinfo.
 
 extern "C" __global__ void neighboured(int *data, int *sums)
@@ -32,7 +32,7 @@ extern "C" __global__ void neighboured_dense(int *data, int *sums)
     }
 }
 
-// The first steps as above until one warp's worth of pairs remains, sixteen elements apart; then that warp alone.
+// Like the kernel above until one warp's pairs remain, `blockDim.x / 64` elements apart; the rest is done by one warp.
 extern "C" __global__ void neighboured_unrolled_warp(int *data, int *sums)
 {
     const unsigned tid = threadIdx.x;
@@ -98,7 +98,7 @@ extern "C" __global__ void sum_matrix(const int *a, const int *b, int *c, int nx
     }
 }
 
-// One number a thread, whatever the block's shape.
+// One number per thread, whatever the shape of the block.
 extern "C" __global__ void linear_index(int *out)
 {
     const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;

@@ -1,4 +1,4 @@
-// Kernels for the sanitizer: each fault beside its right twin.
+// Kernels for the sanitizer: each fault, followed by a correct version.
 // sanitizer.ptx is this file compiled by NVRTC 13.0.88 for compute_90 with -lineinfo.
 
 #include <cooperative_groups.h>
@@ -6,7 +6,7 @@
 #include <cuda_pipeline.h>
 namespace cg = cooperative_groups;
 
-// Neighbours are added in place, in global memory: without the barrier, warps meet at their ends.
+// Adds neighbours in place, in global memory: without the barrier, warps race at their ends.
 extern "C" __global__ void global_race(int *data, int n)
 {
     const int next = data[(threadIdx.x + 1) % n];
@@ -20,7 +20,7 @@ extern "C" __global__ void global_race_mended(int *data, int n)
     data[threadIdx.x] += next;
 }
 
-// The last element of a block's tile belongs to the next block too.
+// The last element of a block's tile is also the first one of the next block's.
 extern "C" __global__ void block_race(int *data)
 {
     const int first = blockIdx.x * blockDim.x;
@@ -39,7 +39,7 @@ extern "C" __global__ void block_race_mended(int *data)
     }
 }
 
-// A stencil in place: a block reads what its neighbour writes. `out` mends it.
+// A stencil. In place, it races: a block reads what its neighbour writes. A separate `out` avoids the race.
 extern "C" __global__ void stencil(const int *in, int *out, int n)
 {
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
@@ -67,7 +67,7 @@ extern "C" __global__ void clears_counter(int *count)
     atomicAdd(count, 1);
 }
 
-// The last block adds what all others left: with and without the fence between value and ticket.
+// The last block adds up what all others have stored, with and without a fence between the store and the ticket.
 template <bool Fenced>
 __device__ void last_block(const int *data, int *partial, unsigned *done, int *sum)
 {
@@ -100,7 +100,7 @@ extern "C" __global__ void no_fence_mended(const int *data, int *partial, unsign
     last_block<true>(data, partial, done, sum);
 }
 
-// Each step reads what the step before wrote anywhere in the grid; `steps` barriers of the grid between.
+// Each step reads what other blocks wrote in the step before. A grid barrier follows every step, or only the first.
 template <bool Synced>
 __device__ void grid_steps(int *data, int n, int steps)
 {
@@ -119,7 +119,7 @@ __device__ void grid_steps(int *data, int n, int steps)
 extern "C" __global__ void grid_race(int *data, int n, int steps) { grid_steps<false>(data, n, steps); }
 extern "C" __global__ void grid_race_mended(int *data, int n, int steps) { grid_steps<true>(data, n, steps); }
 
-// A tree in shared memory by one warp, as it was written before Volta.
+// A tree reduction in shared memory by one warp, as written before Volta.
 template <bool Synced>
 __device__ void warp_tree(const int *data, int *out)
 {
@@ -144,7 +144,7 @@ __device__ void warp_tree(const int *data, int *out)
 extern "C" __global__ void warp_race(const int *data, int *out) { warp_tree<false>(data, out); }
 extern "C" __global__ void warp_race_mended(const int *data, int *out) { warp_tree<true>(data, out); }
 
-// The same with volatile accesses, which keep the compiler in order but not the lanes.
+// The tree reduction with volatile accesses, which keep the compiler from reordering but do not order the lanes.
 extern "C" __global__ void warp_volatile(const int *data, int *out)
 {
     __shared__ int tile[64];
@@ -158,7 +158,7 @@ extern "C" __global__ void warp_volatile(const int *data, int *out)
     out[lane] = v[lane];
 }
 
-// A histogram that is read before all have added to it.
+// A histogram that is read before all threads have added to it.
 template <bool Synced>
 __device__ void counted(const int *data, int *out)
 {
@@ -175,7 +175,7 @@ __device__ void counted(const int *data, int *out)
 extern "C" __global__ void early_read(const int *data, int *out) { counted<false>(data, out); }
 extern "C" __global__ void early_read_mended(const int *data, int *out) { counted<true>(data, out); }
 
-// A histogram whose bins are cleared while others add.
+// A histogram whose bins are cleared while other threads add to them.
 extern "C" __global__ void late_clear(const int *data, int *out)
 {
     __shared__ int bins[64];
@@ -185,7 +185,7 @@ extern "C" __global__ void late_clear(const int *data, int *out)
     out[threadIdx.x] = bins[threadIdx.x];
 }
 
-// An asynchronous copy: 0 waits for nothing, 1 for the copy but not for the others, 2 as it should.
+// An asynchronous copy: 0 waits for nothing, 1 only for the thread's own copy, 2 for all copies.
 template <int Care>
 __device__ void copied(const int *data, int *out)
 {
@@ -205,7 +205,7 @@ extern "C" __global__ void copy_not_awaited(const int *data, int *out) { copied<
 extern "C" __global__ void copy_no_barrier(const int *data, int *out) { copied<1>(data, out); }
 extern "C" __global__ void copy_mended(const int *data, int *out) { copied<2>(data, out); }
 
-// Two stages in flight: the wait lets the later one pass, `early` too many.
+// Two stages in flight: the correct wait leaves one group pending, the early one leaves both.
 template <int Left>
 __device__ void two_stages(const int *data, int *out)
 {
@@ -225,7 +225,7 @@ __device__ void two_stages(const int *data, int *out)
 extern "C" __global__ void stages_early(const int *data, int *out) { two_stages<2>(data, out); }
 extern "C" __global__ void stages_mended(const int *data, int *out) { two_stages<1>(data, out); }
 
-// Half of an array of each thread is filled; `upto` says how much of it is summed up.
+// Each thread fills half of an array and sums up `upto` of its elements.
 extern "C" __global__ void local_sum(const int *data, int *out, int upto)
 {
     int mine[32];
@@ -239,7 +239,7 @@ extern "C" __global__ void local_sum(const int *data, int *out, int upto)
     out[threadIdx.x] = sum;
 }
 
-// An index beyond a thread's own array.
+// An index beyond the end of a thread's own array.
 extern "C" __global__ void local_out_of_range(const int *data, int *out)
 {
     int mine[8];
@@ -249,7 +249,7 @@ extern "C" __global__ void local_out_of_range(const int *data, int *out)
     out[threadIdx.x] = mine[data[threadIdx.x]];
 }
 
-// Half of the warps of a block wait at one barrier, half at another; a wrong count; a barrier for half of the block.
+// Warps of a block that wait at two different barriers; different thread counts; a barrier for part of the block.
 extern "C" __global__ void two_places(int *out)
 {
     if (threadIdx.x < 32) {
@@ -296,7 +296,7 @@ extern "C" __global__ void half_waits(int *out)
     out[threadIdx.x] = 1;
 }
 
-// Both sides of a branch within a warp reach a barrier, each its own.
+// The two sides of a branch within a warp each reach their own barrier.
 extern "C" __global__ void both_sides(int *out)
 {
     if (threadIdx.x % 2) {
@@ -308,7 +308,7 @@ extern "C" __global__ void both_sides(int *out)
     }
 }
 
-// A shuffle whose mask names lanes that have left; a vote under a mask that leaves out the caller.
+// A shuffle whose mask names lanes that have exited; a vote whose mask omits the calling lane.
 extern "C" __global__ void shuffle_from_gone(int *out)
 {
     if (threadIdx.x >= 16) {
@@ -322,7 +322,7 @@ extern "C" __global__ void stranger_votes(int *out)
     out[threadIdx.x] = __ballot_sync(0x0000ffff, threadIdx.x & 1);
 }
 
-// A value from block to block through a flag: with the fence, and without.
+// Passes a value from block to block through a flag, with and without a fence.
 template <bool Fenced>
 __device__ void hand_over(int *data, int *flag)
 {
@@ -354,7 +354,7 @@ extern "C" __global__ void flag_race(int *data, int *flag)
 
 extern "C" __global__ void flag_mended(int *data, int *flag) { hand_over<true>(data, flag); }
 
-// The same backwards: every block waits for the next one.
+// Passes a value backwards through a flag: each block waits for the next one.
 extern "C" __global__ void backwards(int *data, int *flag)
 {
     if (threadIdx.x == 0) {
@@ -369,7 +369,7 @@ extern "C" __global__ void backwards(int *data, int *flag)
     }
 }
 
-// Blocks take a ticket each and enter in that order; `log` gets the order, `sum` what they add one after the other.
+// Each block takes a ticket and enters in ticket order. `log` records the order, and `sum` depends on it.
 extern "C" __global__ void ticket_lock(unsigned *next, unsigned *serving, int *log, int *sum)
 {
     if (threadIdx.x == 0) {
@@ -384,8 +384,8 @@ extern "C" __global__ void ticket_lock(unsigned *next, unsigned *serving, int *l
     }
 }
 
-// An inclusive scan in one pass: each block looks back at what its predecessors have published, their sums (1) or
-// their prefixes (2), packed with the value.
+// An inclusive scan in one pass: each block looks back at what its predecessors have published, which is their sum (1)
+// or their prefix (2), packed with the value.
 extern "C" __global__ void look_back(const int *data, int *out, unsigned *ticket, unsigned long long *state)
 {
     __shared__ unsigned tile;
@@ -427,7 +427,7 @@ extern "C" __global__ void look_back(const int *data, int *out, unsigned *ticket
     out[at] = before + values[threadIdx.x];
 }
 
-// The turn comes last first: a block waits until all later ones have been served.
+// The last block has the first turn: each block waits until all later ones have been served.
 extern "C" __global__ void last_first(int *turn, int *log)
 {
     if (threadIdx.x == 0) {
@@ -439,7 +439,7 @@ extern "C" __global__ void last_first(int *turn, int *log)
     }
 }
 
-// Warps of a block hand over through a flag of the block, with a fence of the block.
+// One warp passes a value to another through a flag in shared memory, with fences of block scope.
 extern "C" __global__ void flag_in_block(int *out)
 {
     __shared__ int value;
@@ -460,7 +460,7 @@ extern "C" __global__ void flag_in_block(int *out)
     }
 }
 
-// Bytes of a word belong to different warps and blocks.
+// The bytes of a word belong to different warps and blocks.
 extern "C" __global__ void bytes_apart(char *data)
 {
     __shared__ char tile[64];
@@ -469,7 +469,7 @@ extern "C" __global__ void bytes_apart(char *data)
     data[at * gridDim.x + blockIdx.x] = tile[at];
 }
 
-// One thread of each block waits for a later block; the others of its warp wait for it at the block's barrier.
+// One thread of each block waits for a later block; the other threads wait for it at the block's barrier.
 extern "C" __global__ void block_waits_for_later(volatile int *flag, int *out)
 {
     if (threadIdx.x == 0) {
@@ -481,7 +481,7 @@ extern "C" __global__ void block_waits_for_later(volatile int *flag, int *out)
     out[blockIdx.x * blockDim.x + threadIdx.x] = threadIdx.x;
 }
 
-// A lock that lanes of a warp contend for, in a grid whose blocks take turns; `sum` grows by one a thread.
+// Lanes of a warp contend for a lock in a grid whose blocks take turns. Each thread adds one to `sum`.
 extern "C" __global__ void lock_in_turn(int *lock, int *sum)
 {
     cg::this_grid().sync();

@@ -1,9 +1,9 @@
-// What a kernel asks of the system: clocks, output, memory of the heap, calls. Each says what it leaves behind.
+// Kernels that request something from the system: clocks, output, heap memory, calls. Each comment says what is output.
 // system.ptx is this file compiled by NVRTC 13.0.88 for compute_90 with -lineinfo; system_debug.ptx with -G instead.
 
 #include <cuda/std/cassert>
 
-// out[0..3]: what 32-bit, 64-bit and global clocks have moved by while something was done in between.
+// out[0] to out[2]: number of ticks of the 32-bit, 64-bit and global clocks during a loop.
 extern "C" __global__ void clocks(long long *out, volatile int *data, int n)
 {
     unsigned long long begin, end;
@@ -19,7 +19,7 @@ extern "C" __global__ void clocks(long long *out, volatile int *data, int n)
     out[2] = end - begin;
 }
 
-// Waits until its clock has moved by so many.
+// Waits until the clock has advanced by `moves`.
 extern "C" __global__ void waits(int *out, long long moves)
 {
     const long long begin = clock64();
@@ -28,7 +28,7 @@ extern "C" __global__ void waits(int *out, long long moves)
     out[threadIdx.x] = 1;
 }
 
-// One line of every kind of conversion; out[0] is how many values were printed.
+// Prints every kind of conversion; out[0] is the number of values in the first line.
 extern "C" __global__ void formats(int *out, const char *text)
 {
     out[0] = printf("[%5d|%-5d|%05d|%+d] [%x|%#X|%o|%u]\n", 42, 42, 42, 42, 255, 255, 8, -1);
@@ -36,7 +36,7 @@ extern "C" __global__ void formats(int *out, const char *text)
     printf("[%lld|%llx|%hd|%hhu|%ld] [%*d|%.*f]\n", -5000000000LL, 0x123456789abcULL, (short)-3, (unsigned char)200, 7L, 6, 12, 2, 1.0);
 }
 
-// Each thread asks for pieces until there are none; out[t] is how many it got, and all are given back.
+// Each thread allocates pieces until an allocation fails; out[t] is the number of pieces, all of which are freed.
 extern "C" __global__ void exhausts(int *out, int bytes)
 {
     void *pieces[8];
@@ -77,7 +77,7 @@ extern "C" __global__ void reads_what_was_freed(int *out)
 
 __device__ __noinline__ int sum_to(int n) { return n == 0 ? 0 : n + sum_to(n - 1); }
 
-// out[t] = 0 + 1 + … + depth + t.
+// out[t] = 0 + 1 + … + (depth + t).
 extern "C" __global__ void recurses(int *out, int depth) { out[threadIdx.x] = sum_to(depth + threadIdx.x); }
 
 __device__ __noinline__ int without_end(int n) { return without_end(n + 1) * 3 + n; }
@@ -103,7 +103,7 @@ struct Cube : Square {
     __device__ int area(int x) const override { return 6 * x * x; }
 };
 
-// out[t] = the area of one of three shapes, through their tables.
+// out[t] = area of one of three shapes, through their virtual tables.
 extern "C" __global__ void overrides(int *out)
 {
     Shape shape;
@@ -121,7 +121,7 @@ __device__ __noinline__ int checked(const int *data, int at)
 
 extern "C" __global__ void asserts_in_a_function(const int *data, int *out) { out[threadIdx.x] = checked(data, threadIdx.x); }
 
-// A sum in shared memory, with everything that a compiler would otherwise take away.
+// A sum in shared memory, launched from the module that is compiled without optimisation.
 extern "C" __global__ void plain_sum(const int *data, int *out)
 {
     __shared__ int tile[128];
