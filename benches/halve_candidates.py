@@ -1,10 +1,10 @@
-"""Compares two ways of choosing the finalists of a search at equally many samples, on a measured space with made noise.
+"""Compares two ways of choosing the finalists of a search with the same number of samples, on a measured space with simulated noise.
 
     python3 benches/halve_candidates.py reports/convolution/nvidia-h100-80gb-hbm3-tuned/search.json
 
-`simple` is what `runner tune` does: a candidate has seven samples, or two if both are above 1.25 times the best so far.
+`simple` is what `runner tune` does: a candidate gets seven samples, or two if both are above 1.25 times the best so far.
 `halving` gives all candidates equally many samples in each round and drops the worse half, until five are left. The true times
-are the medians of the file; a search is 178 right configurations, half of them of the best tenth.
+are the medians in the file; a search has 178 correct configurations, half of them from the best tenth.
 """
 
 import json

@@ -84,7 +84,7 @@ fn journals(dir: &Path, of: u32) -> Vec<PathBuf> {
     (1..=of).map(write).collect()
 }
 
-/// Merges the journals, which must give a single complete part.
+/// Merges the journals, which must yield a single complete part.
 fn join(files: &[PathBuf]) -> Merged {
     let scans = files.par_iter().map(|file| journal::scan(file).unwrap()).collect();
     let mut parts = journal::merge(scans).unwrap();

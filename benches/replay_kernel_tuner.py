@@ -3,8 +3,8 @@
     python3 -m venv /tmp/kt && /tmp/kt/bin/pip install kernel_tuner==1.5.0
     /tmp/kt/bin/python benches/replay_kernel_tuner.py convolution.csv a100_ms --searches 100
 
-The table has a column for each parameter and columns of times, whose names end in `_ms`; an empty time is a configuration that
-failed. What is printed is defined as `runner tune --simulate` defines it: docs/explanation/search.md.
+The table has a column for each parameter and columns of times, whose names end in `_ms`; an empty time means that the
+configuration failed. The score is defined as for `runner tune --simulate`: docs/explanation/search.md.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def read(path, column):
 
 
 def write_cache(path, names, times):
-    """Writes the times as a cache of Kernel Tuner, which its simulation mode reads."""
+    """Writes the times as a Kernel Tuner cache, which its simulation mode reads."""
     entries = {}
     for values, time in times.items():
         entry = dict(zip(names, values), time=time or FAILED, times=[time] if time else [], compile_time=1.0, verification_time=0)
@@ -46,7 +46,7 @@ def write_cache(path, names, times):
 
 
 def search(strategy, seed, budget, cache, params, times):
-    """Returns the times of the configurations that a search evaluates, in their order, each once."""
+    """Returns the times of the configurations that a search evaluates, in order, each once."""
     random.seed(seed)
     numpy.random.seed(seed)
     seen = []
@@ -76,7 +76,9 @@ def search(strategy, seed, budget, cache, params, times):
 
 
 def budget_of(worst_first):
-    """Returns how many evaluations random search needs to be expected within 5 % of the way from the median to the optimum."""
+    """Returns the number of evaluations after which random search is expected to be within 5 % of the optimum.
+
+    The percentage is of the distance from the median to the optimum."""
     count, best = len(worst_first), worst_first[-1]
     cutoff = best + (worst_first[::-1][count // 2] - best) * 0.05
     index = next(place for place, time in enumerate(worst_first, 1) if time <= cutoff)
@@ -84,7 +86,7 @@ def budget_of(worst_first):
 
 
 def score(worst_first, budget, searches):
-    """Returns the mean over 50 times of how far from random search to the optimum the searches have come."""
+    """Returns how far the searches are from random search to the optimum, as the mean over 50 points in time."""
     count, best, total = len(worst_first), worst_first[-1], 0
     for step in range(1, 51):
         at = budget * step / 50

@@ -1,13 +1,13 @@
-"""Searches the space of experiments/convolution.toml with an installed Kernel Tuner on this machine's GPU, and prints what it evaluates.
+"""Searches the space of experiments/convolution.toml with an installed Kernel Tuner on this machine's GPU, and prints each improvement.
 
     python3 -m venv /tmp/kt && /tmp/kt/bin/pip install kernel_tuner==1.5.0 cupy-cuda13x 'ray==2.49.0'
     /tmp/kt/bin/python benches/search_kernel_tuner.py simulated_annealing --seed 1
     /tmp/kt/bin/python benches/search_kernel_tuner.py genetic_algorithm --seed 1 --workers 16
 
-A line for each evaluation: the seconds since the search began, the best time so far in ms, and its configuration. A result counts only
-if it is right. Workers need two changes to version 1.5.0. One is made here: it looks for modules of strategies in a list of names. The
-other is in runners/parallel.py: `result.get(objective)` must be `result.get(objective[0])`, since `objective` is a list. All workers
-share one GPU, which Ray would not allow by itself.
+Prints a line for each improvement: the seconds since the search began, the best time so far in ms, and its configuration. A result
+counts only if it is correct. Workers need two changes to version 1.5.0. One is made here: strategy modules are looked up in a list of
+names. The other is in runners/parallel.py: `result.get(objective)` must be `result.get(objective[0])`, since `objective` is a list. All
+workers share one GPU, which Ray would not allow by default.
 """
 
 import argparse
@@ -40,7 +40,7 @@ RESTRICTIONS = [
     "block_size_x * block_size_y <= 1024",
     "not (use_shmem == 1 and (block_size_x * tile_size_x + 14) * (block_size_y * tile_size_y + 14) >= 12 * 1024)",
 ]
-# Kernel Tuner calls a kernel by its name: the template is called by one whose arguments are macros.
+# Kernel Tuner calls a kernel by its name. So a kernel that is not a template calls the template, with macros as arguments.
 ENTRY = f"""
 extern "C" __global__ void convolve(float* out, const float* image, int width, int height)
 {{
@@ -55,7 +55,7 @@ def read_source():
 
 
 def draw_inputs():
-    """Returns an image, a filter and, computed in f64, what the convolution is."""
+    """Returns an image, a filter, and their convolution computed in f64."""
     generator = numpy.random.default_rng(1)
     image = generator.random((SIZE, SIZE), dtype=numpy.float32)
     taps = generator.random((TAPS, TAPS), dtype=numpy.float32) * numpy.float32(0.01)
@@ -68,7 +68,7 @@ def draw_inputs():
 
 
 def follow(cache, began, ended):
-    """Prints the lines of the cache file as Kernel Tuner writes them."""
+    """Reports the results in the cache file as Kernel Tuner writes them."""
     best, place = float("inf"), 0
     while True:
         last = ended.is_set()

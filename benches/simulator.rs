@@ -4,10 +4,10 @@
 //! `experiments/reduction_tree.toml`.
 //!
 //! Every sum is checked. Criterion's output, which covers all launches, is followed by a table of each kernel's fastest
-//! launch, in millions of warp instructions per second per core. It uses the wall clock, and the CPU time of both
-//! threads, which other programs on the machine affect less. For the table, every kernel is launched again in several
-//! rounds that alternate between the modes, since the load of a shared machine varies from minute to minute. Excludes
-//! copying the input to the device.
+//! launch, in millions of warp instructions per second per core: by wall clock, and by the CPU time of both threads,
+//! which other programs on the machine affect less. For the table, every kernel is launched again in several rounds
+//! that alternate between the modes, since the load of a shared machine varies from minute to minute. Excludes copying
+//! the input to the device.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark panics to fail")]
 #![expect(clippy::print_stdout, reason = "the table is what it is run for")]

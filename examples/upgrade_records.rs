@@ -1,4 +1,4 @@
-//! Brings `records.jsonl` files of an earlier version up to date, and every file made from them.
+//! Brings `records.jsonl` files of an earlier version up to date, with every file generated from them.
 //!
 //! `cargo run --example upgrade_records -- reports/*/*`
 //!

@@ -1,6 +1,7 @@
-//! What each fuzz target does with its bytes. Errors are answers; a panic, a hang or memory without bound is a defect.
+//! What each fuzz target does with its input. An error is a valid result; a panic, a hang or unbounded memory use is a
+//! bug.
 //!
-//! `fuzz/run.py` runs them for as long as you like, guided by coverage. The tests run all of them for a moment
+//! `fuzz/run.py` runs the targets for any length of time, guided by coverage. The tests run each of them briefly
 //! (`tests/it/fuzz.rs`).
 
 use std::path::Path;
@@ -22,10 +23,10 @@ use sass::{
 };
 use simt::{DeviceProfile, LaunchSpec, Machine, Options, profiles};
 
-/// A fuzz target: it takes any bytes.
+/// A fuzz target, which accepts any bytes.
 pub type Target = fn(&[u8]);
 
-/// Every target. A folder of `corpus/` has its seeds.
+/// All targets. Each has a folder of seeds in `corpus/`.
 pub const TARGETS: [(&str, Target); 10] = [
     ("manifest", manifest),
     ("expressions", expressions),
@@ -39,13 +40,13 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("cubin", cubin),
 ];
 
-/// Most cells of a matrix that is planned here.
+/// Maximum number of cells of a matrix to plan, and of cases to report.
 const MOST_CELLS: usize = 1000;
 
-/// Records of a run on the simulator.
+/// Records of a simulator run.
 const RECORDS: &str = include_str!("../reports/nested_hello/simulated-h100/records.jsonl");
 
-/// The manifest and, if it is valid and small, its plan.
+/// Validates a manifest and, if it is valid and small, plans it.
 pub fn manifest(data: &[u8]) {
     let Ok(text) = String::from_utf8(data.to_vec()) else { return };
     let source = Arc::new(SourceText { path: "/nonexistent/project/experiments/x.toml".into(), text });
@@ -62,7 +63,7 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
-/// Every language of the manifest's texts.
+/// Parses a text in each language that a manifest's strings may use, and evaluates it.
 pub fn expressions(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut scope = Scope::new();
@@ -82,7 +83,7 @@ pub fn expressions(data: &[u8]) {
     let _ = ClaimProgram::parse(text);
 }
 
-/// A manifest that reads a source as CUDA, PTX, a host function and a reference.
+/// A manifest that uses one source as CUDA, as PTX, as a host function and as a reference.
 const OF_SOURCES: &str = r#"
 [experiment]
 name = "x"
@@ -117,7 +118,7 @@ host = "f"
 args = ["a", "b"]
 "#;
 
-/// A source is scanned for what it includes and defines, by a manifest and for manifests that are drafted from it.
+/// Scans a source for its includes and definitions, for a manifest that uses it and for manifests drafted from it.
 pub fn sources(data: &[u8]) {
     let Ok(dir) = tempfile::tempdir() else { return };
     let path = |name: &str| dir.path().join(name);
@@ -144,7 +145,7 @@ pub fn sources(data: &[u8]) {
     check(OF_SOURCES.to_owned());
 }
 
-/// A small GPU, since each machine reserves its memory.
+/// A small GPU, since each simulated machine reserves its memory.
 fn small() -> Option<DeviceProfile> {
     profiles().into_iter().next().map(|profile| DeviceProfile { memory: 16 << 20, ..profile })
 }
@@ -156,7 +157,7 @@ fn machine() -> Option<Machine> {
     Some(machine)
 }
 
-/// A module is parsed and loaded into a simulated GPU.
+/// Parses a module and loads it into a simulated GPU.
 pub fn ptx_load(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Some(mut machine) = machine() {
@@ -164,7 +165,7 @@ pub fn ptx_load(data: &[u8]) {
     }
 }
 
-/// Every kernel of a module runs on one warp.
+/// Runs the first kernels of a module in blocks of one warp, with up to three arguments.
 pub fn ptx_run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Some(mut machine) = machine() else { return };
@@ -180,7 +181,7 @@ pub fn ptx_run(data: &[u8]) {
     }
 }
 
-/// A journal is read, resumed and reported.
+/// Reads a journal, resumes it and reports its results.
 pub fn journal(data: &[u8]) {
     let Ok(dir) = tempfile::tempdir() else { return };
     let path = dir.path().join(JOURNAL_FILE);
@@ -196,7 +197,7 @@ pub fn journal(data: &[u8]) {
     }
 }
 
-/// Records are read, and a report is made of them.
+/// Reads records and renders a report of them.
 pub fn records(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(records) = journal::parse_records(text, Path::new("records.jsonl")) {
@@ -211,7 +212,7 @@ fn report(records: &Records) {
     }
 }
 
-/// A user's template makes the page of a report.
+/// Renders a report's page with a user's template.
 pub fn template(data: &[u8]) {
     static KNOWN: OnceLock<Option<Records>> = OnceLock::new();
     let Ok(text) = String::from_utf8(data.to_vec()) else { return };
@@ -221,14 +222,14 @@ pub fn template(data: &[u8]) {
     let _ = runner_report::files(&records);
 }
 
-/// What a profiler writes.
+/// Parses the output of a profiler.
 pub fn counters_csv(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = runner_profile::read_table(&text);
     let _ = runner_profile::read_source_page(&text);
 }
 
-/// A cubin with its line tables, and the output of nvdisasm.
+/// Parses the output of nvdisasm, and a cubin with its line tables.
 pub fn cubin(data: &[u8]) {
     let _ = read_disassembly(data);
     let Ok(cubin) = Cubin::parse(data) else { return };
@@ -249,7 +250,8 @@ pub fn cubin(data: &[u8]) {
     }
 }
 
-/// Makes up the text of a function: what decides where it goes on, from the bits of its words.
+/// Invents a function's disassembly. The bits of its words select what determines the control flow: predicates, opcodes
+/// and branch targets.
 fn text_of(function: &Function) -> Text {
     const OPCODES: [&str; 10] =
         ["BRA", "BSSY", "BSYNC", "STG.E", "FFMA", "EXIT", "BRA.DIV", "CALL.REL.NOINC", "BREAK", "MUFU.RCP"];

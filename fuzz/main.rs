@@ -1,5 +1,5 @@
 #![no_main]
-//! Runs the fuzz target that `RUNNER_FUZZ_TARGET` names in libFuzzer. `fuzz/build` makes this program, `fuzz/run.py`
+//! Runs the fuzz target named by `RUNNER_FUZZ_TARGET` in libFuzzer. `fuzz/build` builds this program; `fuzz/run.py`
 //! starts it.
 
 mod bodies;

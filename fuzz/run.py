@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the fuzz targets in many processes for a time, and says what each came to.
+"""Runs the fuzz targets in many processes for a given time, and summarises the result of each.
 
     program=$(fuzz/build)
     fuzz/run.py "$program" --seconds 480 --processes 16 --out out
 
-`out` then has `summary.txt`, which is also printed, and `fuzz.tar.gz` with the inputs that failed (`findings/`), the
-inputs that reached new code (`corpus/`) and the logs. The exit code is 1 if an input failed. It needs nothing but
-Python, so that a machine without Rust can run it.
+`out` then contains `summary.txt`, which is also printed, and `fuzz.tar.gz` with the inputs that failed (`findings/`),
+the inputs that reached new code (`corpus/`) and the logs. The exit code is 1 if an input failed. The script needs only
+Python, so it also runs on a machine without Rust.
 """
 
 import argparse
@@ -22,17 +22,17 @@ import time
 from pathlib import Path
 
 SEEDS = Path(__file__).resolve().parent / "corpus"
-# An input that takes longer hangs, and one that takes more memory has no bound.
+# An input that takes longer counts as a hang, and one that takes more memory as unbounded.
 SECONDS_PER_INPUT = 10
 MEGABYTES = 2560
 LONGEST_INPUT = 1 << 16
-# After so many failures a process stops: the same input would fail again and again.
+# A process stops after this many failures: the same input would fail again and again.
 MOST_FAILURES = 20
 FAILED = ("crash", "timeout", "oom", "leak")
 
 
 class Process(threading.Thread):
-    """One process of a target, started again after each input that fails."""
+    """One process of a target, restarted after each input that fails."""
 
     def __init__(self, arguments, target, number, work, deadline):
         super().__init__()
@@ -53,7 +53,7 @@ class Process(threading.Thread):
             ]
             variables = {**os.environ, "RUNNER_FUZZ_TARGET": self.target}
             with log.open("wb") as out:
-                # Each has a folder of its own, so that no target reads what another wrote.
+                # Each has its own folder, so that no target reads what another wrote.
                 with tempfile.TemporaryDirectory() as folder:
                     status = subprocess.call(command, stdout=out, stderr=out, env=variables, cwd=folder)
             self.read(log.read_text(errors="replace"))

@@ -126,8 +126,8 @@ pub trait Device: std::fmt::Debug {
     /// Runs a body `batch.repeat` times, each prepared first.
     fn run(&mut self, batch: &Batch) -> Result<RunReport, DeviceError>;
 
-    /// Restricts the simulator's sanitizer in later launches; by default it looks for everything. Other devices have
-    /// none.
+    /// Restricts what the simulator's sanitizer checks in later launches; by default it checks everything. Other
+    /// devices have no sanitizer.
     fn set_unsanitized(&mut self, _unsanitized: Option<&Unsanitized>) {}
 
     /// Makes later launches of the simulator run only a sample of their blocks. Their report then has
@@ -155,7 +155,7 @@ pub trait Clock {
     fn tick(&self) -> Option<f64>;
 
     /// Number of consecutive runs in which a short kernel's time takes all its values, because the hardware starts each
-    /// launch somewhere else; 1 if it always starts in the same place.
+    /// launch in a different place; 1 if it always starts in the same place.
     fn cycle(&self) -> u32;
 
     /// Nanoseconds from one empty launch to the next if they are queued back to back; no kernel can follow another
@@ -248,7 +248,7 @@ pub struct Samples {
     /// Time of each sample, in order.
     pub times: Vec<Timing>,
     /// Nanoseconds of each repetition by the reference clock, from the start of its first operation to the end of its
-    /// last; empty if there is no reference clock or if it cannot tell.
+    /// last; empty if there is no reference clock or it cannot measure them.
     pub reference: Vec<f64>,
     /// Notes about how the samples were taken.
     pub notes: Vec<Note>,

@@ -231,7 +231,7 @@ pub fn operations(steps: &[Step]) -> usize {
     let own = steps.iter().map(|step| step.operations() + copies(step)).fold(0, usize::saturating_add);
     match streams(steps) {
         1 => own,
-        // The first stream marks the beginning, and each other stream has two waits and a mark.
+        // The first stream records an event, and each other stream has two waits and a record.
         several => own + 1 + 3 * (several - 1),
     }
 }
@@ -261,8 +261,8 @@ mod tests {
         assert_eq!((streams(&[]), operations(&[])), (1, 0));
         let plain = [launch(0), copy(), launch(0)];
         assert_eq!((streams(&plain), operations(&plain)), (1, 3));
-        // The first stream records an event; each of two others waits, and records an event for which the first one
-        // waits.
+        // Fork and join: the first stream records an event that the other two wait for; each of them then records one
+        // that the first waits for.
         let spread = [launch(0), launch(2), copy()];
         assert_eq!((streams(&spread), operations(&spread)), (3, 3 + 1 + 2 * 3));
     }

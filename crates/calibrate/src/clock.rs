@@ -1,10 +1,10 @@
 //! Calibrates the device's clock by timing the same short kernels with events and with a reference clock.
 //!
-//! A pair of events reads more than the kernel between them takes, by a constant of device, driver and process. The
-//! constant is the median difference from the reference clock over several kernels; its uncertainty is the largest
-//! remaining difference in any process. The kernels are short, since tracing slows long ones, and have several shapes,
-//! since the constant must apply to all of them. The reference clock records these kernels once, in separate processes.
-//! Every measuring process then times them to find its own constant, since processes differ by up to 0.2 µs.
+//! A pair of events measures more than the kernel between them takes, by a constant that depends on device, driver and
+//! process. The constant is the median difference from the reference clock over several kernels; its uncertainty is the
+//! largest remaining difference in any process. The kernels are short, since tracing slows long ones, and have several
+//! shapes, since the constant must apply to all of them. The reference clock records these kernels once, in separate
+//! processes. Every measuring process then times them to find its own constant, since processes differ by up to 0.2 µs.
 
 use super::bench::{Bench, Readings, Shape, count};
 use runner_backend::{DeviceError, LaunchArg, Step};

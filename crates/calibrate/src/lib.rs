@@ -48,7 +48,7 @@ pub fn unit(source: PathBuf) -> CompileUnit {
 ///
 /// # Errors
 ///
-/// Errors of the device, and [`DeviceError::Driver`] if its clock gives no valid time.
+/// Errors of the device, and [`DeviceError::Driver`] if its clock returns an invalid time.
 pub fn survey(device: &mut dyn Device, request: &SurveyRequest) -> Result<Survey, DeviceError> {
     let mut bench = Bench::new(device, &request.code)?;
     bench.clock()?.calibrate(0.0);

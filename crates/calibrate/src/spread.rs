@@ -1,8 +1,8 @@
 //! How much the time of a kernel differs from process to process.
 //!
 //! The location of a process's memory, code and queue affects every time slightly, and clocks drift. Samples within one
-//! process cannot show this, so several processes time the same kernels. Short ones of a few microseconds give the
-//! difference in nanoseconds. Longer ones, limited by memory, by the multiply-add pipes, or by block launches, give the
+//! process cannot show this, so several processes time the same kernels. Short ones of a few microseconds show the
+//! difference in nanoseconds. Longer ones, limited by memory, by the multiply-add pipes, or by block launches, show the
 //! relative difference.
 
 use std::collections::BTreeMap;

@@ -46,13 +46,13 @@ const LONGEST_LIMIT: Duration = Duration::from_hours(24 * 365);
 /// Default time limit per unit.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// How often to check whether the code that another unit compiles from the same file is ready.
+/// How often to check whether another unit has finished compiling the same file.
 const WAIT: Duration = Duration::from_millis(20);
 
 /// Maximum number of attempts for a unit whose files change during compilation.
 const ATTEMPTS: u32 = 3;
 
-/// Limit of headers of the host half that are left out.
+/// Maximum number of headers that are left out with the host half.
 const MOST_HOST_HEADERS: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
@@ -157,7 +157,7 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Compiles every source of a unit as a separate unit. They are linked on loading.
+    /// Compiles every source of a unit as a separate unit. They are linked when the unit is loaded.
     fn compile_parts(&self, unit: &CompileUnit) -> UnitResult {
         let own = CompileUnit { linked: Vec::new(), ..unit.clone() };
         let other = |source: &PathBuf| {
@@ -274,7 +274,7 @@ impl Batch<'_> {
             .map_err(|e| failure(&format!("cannot read {}: {e}", unit.source.display()), ""))
     }
 
-    /// Compiles a unit, or takes its kernels from code made for other kernels of the file. Waits if this or another
+    /// Compiles a unit, or takes its kernels from code compiled for other kernels of the file. Waits if this or another
     /// process is compiling the file.
     fn compile_or_share(&self, unit: &CompileUnit, identity: &Identity) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let Some(address) = &identity.file_address else { return self.compile(unit, identity) };
@@ -358,7 +358,7 @@ impl Batch<'_> {
             log: refusal.log.clone(),
         })?;
         let installed = Installed { nvcc: Some(nvcc.clone()), ..Installed::default() };
-        // NVRTC allows this in device code by default.
+        // NVRTC allows `constexpr` host functions in device code by default.
         let options = [identity.options.stable.clone(), vec!["--expt-relaxed-constexpr".to_owned()]].concat();
         let identity =
             &Identity { options: UnitOptions { stable: options, ..identity.options.clone() }, ..identity.clone() };
@@ -372,7 +372,7 @@ impl Batch<'_> {
         half.unwrap_or(Err(refused))
     }
 
-    /// Compiles a source that nvcc refused without its host half; `None` if that does not compile either.
+    /// Compiles a source without its host half, after nvcc has rejected it; `None` if the rest does not compile either.
     fn compile_device_half(
         &self,
         installed: &Installed,

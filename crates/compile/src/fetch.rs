@@ -263,8 +263,8 @@ fn pip_install(python: &str, requirements: &Path, unpacked: &Path, scratch: &Pat
     command
 }
 
-/// A pip command that gets the wheels of `requirements`, which include hashes. It builds nothing, so none of their code
-/// runs.
+/// A pip command that downloads the wheels of `requirements`, which include hashes. It builds nothing, so none of their
+/// code runs.
 pub(super) fn pip_with_hashes(python: &str, action: &str, requirements: &Path, scratch: &Path) -> Command {
     let mut command = pip(python, scratch);
     command
@@ -305,7 +305,7 @@ pub(super) fn watch(child: &mut Child, say: &mut dyn FnMut(&str)) -> String {
 pub(super) fn classify(stderr: &str, python: &str, staging: &Path, needed_mb: u32) -> FetchError {
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
     let tail = || {
-        // The last retry says everything that the others do.
+        // The last retry message says everything that the others do.
         let is_again = |line: &&str| line.contains("Retrying (Retry(total=") && !line.contains("total=0");
         let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty() && !is_again(line)).collect();
         lines[lines.len().saturating_sub(8)..]

@@ -16,7 +16,7 @@ use runner_types::ToolkitInfo;
 /// A header that kernels often include. A folder without it has a library but no headers.
 const COMMON_HEADER: &str = "cuda_fp16.h";
 
-/// Library for code that launches kernels.
+/// Device runtime library, which device code needs to launch kernels.
 pub(super) const DEVICE_RUNTIME: &str = "libcudadevrt.a";
 
 /// All toolkits in `root`, newest first, or what is wrong with the folder.
@@ -157,7 +157,7 @@ pub(super) fn entries(dir: &Path) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A folder with these files, all empty. `a -> b` makes a symbolic link.
+    /// A folder with these files, all empty. `a -> b` creates a symbolic link.
     fn root(files: &[&str]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for file in files {

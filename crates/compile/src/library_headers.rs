@@ -39,7 +39,7 @@ static ALL: [LibraryHeaders; 9] = [
     ),
 ];
 
-/// Headers of a CUDA 13 library; sizes are of the download and on disk, in MB.
+/// Headers of a CUDA 13 library, with the size of the download and the size on disk in MB.
 const fn describe(
     name: &'static str,
     beginnings: &'static [&'static str],

@@ -106,13 +106,13 @@ pub(super) fn remedy(error: &str, relocatable: bool) -> Option<&'static str> {
 /// Maximum number of headers between a source and the one that an error is in.
 const MOST_HEADERS_BETWEEN: usize = 16;
 
-/// Header that a source includes, as it names it, and that an error says is missing or has a fault of its own, or so has
-/// one of the `headers` (paths and texts) that it includes.
+/// Header that a source includes, as the source names it, if an error says that it, or one of the `headers` (paths and
+/// texts) that it includes, is missing or faulty.
 pub(super) fn header_of_error(error: &str, source: &str, headers: &[(String, String)]) -> Option<String> {
     let missing = error.split_once(": No such file or directory").map(|(before, _)| before);
     let missing = missing.and_then(|before| before.rsplit_once("fatal error: ")).map(|(_, header)| header);
     let place = error.split([':', '(']).next().unwrap_or_default();
-    // The path of a header ends with the name that the source has for it, up to its folders.
+    // A header's path ends with the source's name for it, preceded by folders.
     let named = |place: &str| {
         let steps = place.match_indices('/').map(|(at, _)| place[at + 1..].to_owned());
         steps.collect::<Vec<_>>().into_iter().find(|header| is_included(header, source))

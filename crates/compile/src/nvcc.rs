@@ -1,8 +1,8 @@
 //! nvcc: where it is, and the shared libraries of host functions that it builds for a worker process.
 //!
-//! NVRTC compiles only device code. So nvcc compiles sources with host code, and with a host compiler, functions that
-//! call CUB, Thrust or cuBLAS. A toolkit's nvcc is in the toolkit's folder, or a fetched one of the same build as
-//! NVRTC, so a unit's key covers both. A host compiler is never fetched.
+//! NVRTC compiles only device code. So nvcc compiles sources with host code and, together with a host compiler,
+//! functions that call CUB, Thrust or cuBLAS. A toolkit's nvcc is in the toolkit's folder, or a fetched one of the same
+//! build as NVRTC, so a unit's key covers both. A host compiler is never fetched.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

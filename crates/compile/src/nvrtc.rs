@@ -213,7 +213,7 @@ impl<'a> OpenProgram<'a> {
     fn lowered(&self, expression: &str) -> Result<String, Refusal> {
         let text = c_string(&overload(expression))?;
         let mut name = ptr::null();
-        // SAFETY: the program is live; the returned name belongs to it and is copied while it lives.
+        // SAFETY: the program is live; the returned name belongs to it and is copied while it is alive.
         unsafe {
             let lowered_name = self.nvrtc.function::<LoweredName>("nvrtcGetLoweredName")?;
             let code = lowered_name(self.raw, text.as_ptr(), &raw mut name);

@@ -145,7 +145,7 @@ fn download_wheel(package: &PackageSpec, staging: &Path, say: &mut dyn FnMut(&st
         .ok_or_else(|| PackageError::Absent { what: package.describe(), program: "pip", said: stderr })
 }
 
-/// Makes cargo download a crate into its own cache; returns the archive's path there.
+/// Makes cargo download a crate into its own cache; returns the archive's path.
 fn download_crate(package: &PackageSpec, staging: &Path) -> Result<PathBuf, PackageError> {
     let what = package.describe();
     let cargo = Programs::of_this_machine().find("cargo").ok_or_else(|| PackageError::NoCargo(what.clone()))?;

@@ -21,7 +21,7 @@ pub(super) struct PlainPaths {
 }
 
 impl PlainPaths {
-    /// Makes the links that a unit needs; `None` if its paths are plain.
+    /// Creates the links that a unit needs; `None` if its paths are plain.
     pub fn find(unit: &CompileUnit, identity: &Identity, cache: &Cache) -> io::Result<Option<Self>> {
         let folders = &identity.options.include_dirs;
         if is_plain(&unit.source) && folders.iter().all(|folder| is_plain(folder)) {
@@ -40,7 +40,7 @@ impl PlainPaths {
         Ok(Some(Self { unit, identity, links }))
     }
 
-    /// The paths of a compiler's message as the manifest has them.
+    /// Restores the manifest's paths in a compiler's messages.
     pub fn restore(&self, failure: &CompileFailure) -> CompileFailure {
         CompileFailure { summary: self.restored(&failure.summary), log: self.restored(&failure.log) }
     }
@@ -69,7 +69,7 @@ fn link_to(path: &Path, cache: &Cache) -> io::Result<PathBuf> {
     let folder = cache.root().join("paths");
     fs::create_dir_all(&folder)?;
     let mut link = std::path::absolute(folder)?.join(hashed_slug(&whole.to_string_lossy()));
-    // Compilers go by the ending of a source.
+    // Compilers go by a source's extension.
     let extension = path.extension().and_then(|extension| extension.to_str()).filter(|_| path.is_file());
     if let Some(extension) = extension.filter(|extension| extension.chars().all(|c| c.is_ascii_alphanumeric())) {
         link.set_extension(extension);

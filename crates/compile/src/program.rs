@@ -56,7 +56,7 @@ pub(super) fn run_into(command: &mut Command, output: Stdio, bounds: &Bounds<'_>
         let reason = if interrupted { NoReply::Interrupted } else { NoReply::Killed(limit) };
         return Err(failure(reason.to_string(), ""));
     };
-    // Its standard error has closed, so it has exited or is about to.
+    // The compiler's standard error has closed, so it has exited or is about to.
     let status =
         child.wait().map_err(|error| failure(format!("cannot wait for {}: {error}", program.display()), ""))?;
     let log = String::from_utf8_lossy(&log).into_owned();

@@ -1,4 +1,4 @@
-//! Code made by another compiler: PTX, a cubin or a fatbin in place of a CUDA C++ source.
+//! Code from another compiler: PTX, a cubin or a fatbin in place of a CUDA C++ source.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Source files of a unit, read without compiling. By their hash, a stored result is known to be current.
+//! Source files of a unit, read without compiling. Their hash tells whether a stored result is current.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -96,7 +96,8 @@ impl Installed {
         toolkit.map(Nvcc::include_dirs).unwrap_or_default()
     }
 
-    /// Compiler properties on which a unit's code depends; `None` if NVRTC or no installed compiler compiles it.
+    /// Compiler properties on which a unit's code depends; `None` if NVRTC compiles it, or if no installed compiler
+    /// does.
     pub(super) fn compiler(&self, unit: &CompileUnit) -> Option<Compiler<'_>> {
         match unit.compiler {
             KernelCompiler::Nvrtc if unit.plugin.is_none() => None,
@@ -228,7 +229,7 @@ impl KernelBuild<'_> {
         arguments
     }
 
-    /// `-v`: only the assembler's log has the resources of kernels.
+    /// Options for the assembler. `-v`, because only its log states the kernels' resources.
     fn of_assembler(&self, architecture: &str) -> Vec<String> {
         let mut arguments = vec!["-v".to_owned(), format!("-arch={architecture}")];
         arguments.push(if self.unit.settings.debug { "-g" } else { "--generate-line-info" }.to_owned());
@@ -287,7 +288,7 @@ fn without_names(ptx: &str) -> (String, BTreeMap<usize, String>) {
     (rest, names)
 }
 
-/// Numbers of `compute_90` or `sm_90` in a text, ascending, without architecture-specific ones (`sm_90a`).
+/// Numbers in `compute_90` or `sm_90` in a text, ascending, without architecture-specific ones (`sm_90a`).
 fn architectures(text: &str) -> Vec<u32> {
     let known = |word: &str| word.strip_prefix("compute_").or_else(|| word.strip_prefix("sm_"))?.parse().ok();
     let mut all: Vec<u32> = text.split_whitespace().filter_map(known).collect();

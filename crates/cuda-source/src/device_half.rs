@@ -64,11 +64,11 @@ pub fn device_half(text: &str, absent: &[String], headers: &[&str]) -> Option<St
     (half != text).then_some(half)
 }
 
-/// The declarations that these names reach, without the others and without every `#include` of the `absent` headers.
+/// The source reduced to the declarations that these names reach, without any `#include` of the `absent` headers.
 /// `None` if there is nothing to remove, or if braces do not match.
 ///
-/// Host code may also be in what device code could use, as in the members of a class. If a kernel names none of it, its
-/// meaning does not change. Operators are always kept, since they are used without their names.
+/// Declarations that device code could use may contain host code, e.g. in the members of a class. If no kernel uses it,
+/// its removal does not change their meaning. Operators are always kept, since they are used without their names.
 pub fn reached_half(text: &str, absent: &[String], names: &[&str]) -> Option<String> {
     let without_headers = without_includes(text, absent);
     let mask = masked(&without_headers);
@@ -89,8 +89,8 @@ pub fn reached_half(text: &str, absent: &[String], names: &[&str]) -> Option<Str
     (half != text).then_some(half)
 }
 
-/// Places of the declarations that these names reach, directly or by other declarations and macros, among those that
-/// `may_be_kept`.
+/// Indices of the declarations that these names reach, directly or through other declarations and macros, among those
+/// that `may_be_kept`.
 pub(crate) fn reached(
     text: &str,
     all: &[Declaration<'_>],
@@ -120,8 +120,8 @@ pub(crate) fn reached(
     kept
 }
 
-/// Names that a declaration introduces: of a function, its own; of anything else, those outside parentheses and bodies,
-/// and enumerators.
+/// Names that a declaration introduces: for a function, its own name; for anything else, the names outside parentheses
+/// and bodies, and enumerators.
 fn introduced<'a>(words: &[&'a str]) -> BTreeSet<&'a str> {
     let body = words.iter().position(|word| *word == "{").unwrap_or(words.len());
     let is_defined = is_function(&words[..body]) && body < words.len();

@@ -77,7 +77,7 @@ impl Expression {
         if parser.at == tokens.len() { parsed } else { Self::Unknown }
     }
 
-    /// Bounds of the expression, where `of` gives the bounds of names and elements. `None` if unknown.
+    /// Bounds of the expression; `of` returns the bounds of names and elements. `None` if unknown.
     pub fn interval(&self, of: &impl Fn(&Self) -> Option<Interval>) -> Option<Interval> {
         match self {
             Self::Integer(value) => Some((*value, *value)),

@@ -1,13 +1,13 @@
-//! A function of the host with what it needs, for a C++ compiler that knows no CUDA.
+//! A host function with everything it needs, for a C++ compiler that does not know CUDA.
 //!
-//! A file with a kernel often has a function that computes the same on the host. Only declarations that this function
-//! reaches are kept, so that neither kernels nor calls of the runtime have to compile.
+//! A file with a kernel often has a function that computes the same result on the host. Only declarations that this
+//! function reaches are kept, so that neither kernels nor runtime calls have to compile.
 
 use crate::device_half::{Declaration, declarations, emptied, is_function, masked, reached};
 use crate::parameter::{Parameter, parameter};
 use crate::source::{closing, function_at, split};
 
-/// Headers that host functions use, and qualifiers that a host's compiler does not know.
+/// Headers that host functions use, and qualifiers that a host compiler does not know.
 const PREAMBLE: &str = "#include <algorithm>\n#include <array>\n#include <cassert>\n#include <cfloat>\n#include <climits>\n\
                         #include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n\
                         #include <limits>\n#include <numeric>\n#include <vector>\n#define __host__\n#define __device__\n\
@@ -46,8 +46,8 @@ fn host_function(text: &str, declaration: &Declaration<'_>) -> Option<HostFuncti
     })
 }
 
-/// The function with the declarations and macros that it reaches, as a source of the host. `None` if the text does not
-/// define it, or if brackets do not match.
+/// The function with the declarations and macros that it reaches, as a host source. `None` if the text does not define
+/// it, or if brackets do not match.
 pub fn host_half(text: &str, function: &str) -> Option<String> {
     let mask = masked(text);
     let all = declarations(&mask)?;
@@ -73,7 +73,7 @@ fn without_includes(text: &str) -> String {
     text.split_inclusive('\n').map(|line| if is_include(line) { "\n" } else { line }).collect()
 }
 
-/// Whether the host's compiler may know all of it: it neither launches kernels nor calls the runtime.
+/// Whether a host compiler may accept the declaration: it neither launches kernels nor calls the runtime.
 fn is_of_host(declaration: &Declaration<'_>) -> bool {
     let words = &declaration.words;
     let head = &words[..words.iter().position(|word| *word == "{").unwrap_or(words.len())];

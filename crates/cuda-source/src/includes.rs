@@ -48,7 +48,7 @@ pub struct Input {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// Path under which the file was read.
+    /// Path that the file was read from.
     pub path: Arc<Path>,
     pub digest: [u8; 32],
     /// Text of the file. Bytes that are not UTF-8 are replaced, as in NVRTC.

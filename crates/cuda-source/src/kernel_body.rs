@@ -41,7 +41,8 @@ pub struct KernelBody {
     tokens: Vec<String>,
 }
 
-/// The local pointer that is declared at `at` as an address within what `parameter_of` knows, with that parameter.
+/// The local pointer declared at `at`, if it is initialized with an address in a parameter's memory, and that
+/// parameter. `parameter_of` maps known pointers to parameters.
 fn alias<'a>(
     body: &[&'a str],
     at: usize,
@@ -51,13 +52,13 @@ fn alias<'a>(
     (*star == "*" && is_name(alias)).then_some(())?;
     let end = rest.iter().position(|token| *token == ";")?;
     let first = rest[..end].iter().position(|token| parameter_of(token).is_some())?;
-    // `*y = x[i]` writes an element, and `float *p = x[i]` is no address within `x`.
+    // `*y = x[i]` writes an element, and `float *p = x[i]` is not an address within `x`.
     let is_declared = at > 0 && (is_name(body[at - 1]) || body[at - 1] == ">") && body[at - 1] != "return";
     let is_element = rest.get(first + 1) == Some(&"[") && !rest[..first].contains(&"&");
     (is_declared && !is_element).then(|| parameter_of(rest[first]).map(|parameter| (*alias, parameter))).flatten()
 }
 
-/// Whether the name at `at` is the address that a local pointer begins with.
+/// Whether the name at `at` is the base address with which a local pointer is initialized.
 fn begins_alias(body: &[&str], at: usize) -> bool {
     let begin = body[..at].iter().rposition(|token| matches!(*token, ";" | "{" | "}")).map_or(0, |before| before + 1);
     let head = &body[begin..at];

@@ -1,7 +1,7 @@
 //! Launches in a source's host code: grid, block, shared memory, arguments and allocation sizes.
 //!
-//! The code is read once, in source order. A variable has its last value that is an expression of constants; one that
-//! the command line may override keeps its default. Anything else stays unknown.
+//! The code is read once, in source order. The value of a variable is the last one that is an expression of constants,
+//! or the default if the command line may override it. Anything else stays unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 

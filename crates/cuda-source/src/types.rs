@@ -9,7 +9,7 @@ use crate::source::{closing, is_name, split};
 /// Maximum length of a chain of aliases, and maximum depth of nested structs.
 const DEEPEST: usize = 8;
 
-/// Beginnings of types that the toolkit defines.
+/// Prefixes of type names that the toolkit defines.
 const OF_TOOLKIT: [&str; 3] = ["cu", "nv", "__"];
 
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,7 @@ pub struct Types {
     /// Aliased types as tokens, by alias.
     names: BTreeMap<String, Vec<String>>,
     structs: BTreeMap<String, Vec<Field>>,
-    /// Names that structs, classes and other types of the files have.
+    /// Names of structs, classes and other types in the files.
     words: BTreeSet<String>,
 }
 

@@ -43,11 +43,11 @@ impl Errors {
             }
             errors
         };
-        // In order, since a sum of floats depends on it.
+        // In order, because a float sum depends on the order of its terms.
         Some(parallel::blocks(len, BLOCK, &block).into_iter().fold(Self::default(), Self::join))
     }
 
-    /// Adds one element. If either value is not finite, it has no error.
+    /// Adds one element. An element has no error if either value is not finite.
     fn add(&mut self, element: ElementType, got: f64, expected: f64) {
         let abs = (got - expected).abs();
         if !abs.is_finite() {

@@ -1,6 +1,6 @@
 //! Selects which timed launches are checked: at random, within a time budget.
 //!
-//! The first sample is checked, the last, and one drawn from the first few. Further ones are checked as long as all
+//! Checks the first and the last sample, and one drawn from the first few. Further ones are checked as long as all
 //! checks together take at most [`SHARE`] of the sample time, or [`FLOOR`] if that is more. So with a small output,
 //! every sample is checked. Otherwise the time to the next check is random, because a kernel could foresee a fixed
 //! interval.
@@ -12,7 +12,7 @@ use super::fill::below;
 /// Maximum fraction of the sample time to spend on checks.
 const SHARE: f64 = 0.05;
 
-/// Seconds that the checks of a case in one regime may always take.
+/// Seconds of checking that a case may always take in one regime.
 const FLOOR: f64 = 0.002;
 
 /// State of the checks of one case in one regime.
@@ -45,7 +45,7 @@ impl Audit {
     pub fn record(&mut self, seconds: f64, sampled: f64, random: &mut ChaCha8Rng) {
         self.checks += 1;
         self.spent += seconds;
-        // Uniform between 0 and twice the mean distance that would spend exactly the share.
+        // Uniform between 0 and twice the mean distance at which checks take exactly their share.
         let draw = 2.0 * below(random, 1 << 32) as f64 / (1u64 << 32) as f64;
         let mean = seconds / SHARE;
         self.due = (sampled + draw * mean).max(self.spent / SHARE - mean);

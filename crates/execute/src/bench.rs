@@ -20,7 +20,7 @@ use runner_types::{
     Activity, CaseJob, CheckPlan, Event, ExpectPlan, GroupJob, MeasurePlan, Note, Phase, RefExpr, Regime, Sharing,
 };
 
-/// Seconds for a device to end a kernel itself before the process is killed.
+/// Seconds that a device has to end a kernel itself before the process is killed.
 const GRACE: f64 = 5.0;
 
 /// Everything that the cases of a group share, from preparation to outcomes.

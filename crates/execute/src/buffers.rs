@@ -1,10 +1,10 @@
-//! The memory of a group: inputs made once, and device buffers shared by cases whose buffers agree.
+//! The memory of a group: inputs generated once, and device buffers shared by cases whose buffers agree.
 //!
 //! Every allocated buffer lies between two guard zones filled with a pattern. Before every launch, outputs (and
 //! `scratch` on request) are poisoned, and `inout` buffers are restored. Variants whose buffers agree in name, type,
-//! length, access and content share the memory, so a group takes little more than its largest case. The device makes
-//! contents if it can; the host makes them only when a check needs them. [`super::inputs`] selects which set of inputs
-//! they hold. This module finds changes but does not judge them.
+//! length, access and content share the memory, so a group takes little more than its largest case. The device
+//! generates contents if it can; the host generates them only when a check needs them. [`super::inputs`] selects which
+//! set of inputs they hold. This module finds changes but does not judge them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use runner_types::{Access, Allocation, BufferPlan, ElementType, FillPlan, GUARD_
 /// Pattern of the guard zones. It differs from every poison, so that a kernel that copies too much is detected.
 pub const GUARD_PATTERN: u8 = 0xA5;
 
-/// Contents of at least this many bytes are not made in host memory just to be reduced: touching the pages costs more
-/// than computing the elements.
+/// Contents of at least this many bytes are not generated in host memory just to be reduced: touching the pages costs
+/// more than computing the elements.
 const LARGE: u64 = 1 << 24;
 
-/// Kind of launch for which an output is poisoned. The patterns differ, so that an unwritten element cannot be right in
-/// both.
+/// Kind of launch for which an output is poisoned. The patterns differ, so that an unwritten element cannot be correct
+/// in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poison {
     /// The launch that is checked first. Every float is NaN.
@@ -87,7 +87,7 @@ impl Buffer {
 /// Index of a buffer in the [`Store`].
 pub type Slot = usize;
 
-/// An input on the host, with the plan it was made from.
+/// An input on the host, with the plan that it was generated from.
 pub type Input = (BufferPlan, Arc<Vec<u8>>);
 
 #[derive(Debug, Default)]
@@ -144,7 +144,7 @@ impl Store {
     }
 
     /// Plan of a buffer's content in the current set of inputs, if the content is large, not in host memory, and can be
-    /// made chunk by chunk.
+    /// generated chunk by chunk.
     pub fn made_by_chunks(&self, plan: &BufferPlan) -> Option<BufferPlan> {
         let plan = self.sets.varied(plan, self.sets.current);
         let is_known = self.inputs.iter().any(|(known, _)| same_input(known, &plan));
@@ -152,7 +152,7 @@ impl Store {
         (!is_known && is_large && content(&plan).is_some_and(fill::is_made_by_chunks)).then_some(plan)
     }
 
-    /// Initial content of a buffer in the current set of inputs, made on first use.
+    /// Initial content of a buffer in the current set of inputs, generated on first use.
     pub fn input(&mut self, plan: &BufferPlan) -> Result<Arc<Vec<u8>>, Stop> {
         let plan = &self.sets.varied(plan, self.sets.current);
         if let Some((_, bytes)) = self.inputs.iter().find(|(known, _)| same_input(known, plan)) {
@@ -214,7 +214,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes a buffer's initial content in the current set of inputs: made on the device if possible, otherwise
+    /// Writes a buffer's initial content in the current set of inputs: generated on the device if possible, otherwise
     /// uploaded. Returns an input's digest if the device computes it.
     pub fn write_content(
         &mut self,
@@ -301,13 +301,13 @@ impl Store {
         Some(Prepare::Copy { from: self.first_content(slot)?, to: buffer.id })
     }
 
-    /// The buffer, if host-timed runs allocate its memory themselves.
+    /// The buffer and its kind of allocation, if host-timed runs allocate it themselves.
     pub fn allocated_each_run(&self, slot: Slot) -> Option<(BufferId, Allocation)> {
         let buffer = self.get(slot).filter(|buffer| buffer.plan.allocate != Allocation::Once)?;
         Some((buffer.id, buffer.plan.allocate))
     }
 
-    /// Copy number `nth` of a buffer, with its initial content, if any; made on first use.
+    /// Copy number `nth` of a buffer, with its initial content, if any; created on first use.
     pub fn copy(&mut self, device: &mut dyn Device, slot: Slot, nth: usize) -> Result<BufferId, DeviceError> {
         let place = self.copies.iter().position(|(of, _)| *of == slot).unwrap_or_else(|| {
             self.copies.push((slot, Vec::new()));

@@ -1,8 +1,8 @@
 //! The samples of one case in one regime, and when to stop sampling.
 //!
-//! Sampling ends when the median's interval is as narrow as the manifest requires, and the ratio to the baseline is too
-//! or will not become so soon. It also ends at the maximum number of samples, at the time budget, or when the samples
-//! show that they would not converge within these limits. Independent of any device.
+//! Sampling ends when the median's interval is as narrow as the manifest requires, and so is the ratio's to the
+//! baseline, unless that would take too many more samples. It also ends at the maximum number of samples, at the time
+//! budget, or when the samples show that they would not converge within these limits. Independent of any device.
 
 use super::audit::Audit;
 use super::input_sets::FIRST;
@@ -178,7 +178,7 @@ impl CaseSamples {
         self.half_width = sound.map(|i| if i.high > i.low { i.relative_half_width() } else { 0.0 });
     }
 
-    /// Half-width that was reached. With too few samples it is that of their range; for a single sample it is 1.
+    /// Half-width that was reached. With too few samples, half the relative range; with a single sample, 1.
     pub fn reached(&self) -> f64 {
         let samples = self.samples();
         let range = || median_interval(&samples, CONFIDENCE).filter(|_| samples.len() > 1);
@@ -200,7 +200,7 @@ impl CaseSamples {
         let drift =
             runner_stats::trend(&samples).filter(runner_stats::Trend::is_significant).map(|trend| trend.drift / median);
         found.extend(drift.filter(|drift| drift.abs() > precision).map(|drift| Note::Trend { regime, drift }));
-        // A time between two clock ticks shows up as both of them, and few samples always fall into two clusters.
+        // A time between two clock ticks is read as one or the other, and few samples always fall into two clusters.
         let modes = runner_stats::two_modes(&samples)
             .filter(|m| samples.len() >= MODES_FROM && (m.high - m.low) > 2.0 * (precision * median).max(tick));
         found.extend(modes.map(|m| Note::Bimodal { regime, share: m.share_high, slower: m.high / m.low - 1.0 }));

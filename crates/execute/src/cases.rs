@@ -1,8 +1,8 @@
 //! The unfinished cases of a group, and how they end.
 //!
-//! A case that fits the device must not fail because of other cases in its group. So it is deferred until these are
-//! measured and their memory is freed, and then takes the same steps. Its samples are not interleaved with theirs,
-//! which is recorded with the samples and the row. A case is deferred only once: if it fails again, that is its
+//! A case that fits the device must not fail because of other cases in its group. So it is deferred until the others
+//! are measured and their memory is freed; then it goes through the same steps. Its samples are not interleaved with
+//! theirs, which is recorded with the samples and the row. A case is deferred only once: if it fails again, that is its
 //! outcome.
 
 use super::bench::Bench;
@@ -128,7 +128,7 @@ impl<'b, 'a> Cases<'b, 'a> {
         }
     }
 
-    /// Runs `work` on a case; `None` if the case has ended, before this or because of it.
+    /// Runs `work` on a case; `None` if the case had already ended or `work` ends it.
     pub fn step<T>(
         &mut self,
         place: usize,

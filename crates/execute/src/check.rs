@@ -74,8 +74,8 @@ impl<'b, 'a> Checked<'b, 'a> {
     }
 }
 
-/// Makes the sets of inputs, but only on a device that measures time. Other devices make them for the launches that use
-/// them, so that addresses in later cases' messages do not depend on them.
+/// Creates the sets of inputs, but only on a device that measures time. Other devices create them just before the
+/// launches that use them, so that the addresses in later cases' messages do not depend on the sets.
 fn vary_inputs(cases: &mut Cases<'_, '_>) -> Result<(), Lost> {
     let Some(first) = cases.on_device().first().copied() else { return Ok(()) };
     if cases.bench.device.clock().is_none() {

@@ -62,7 +62,7 @@ impl Difference {
     }
 }
 
-/// Compares all elements; `None` if all are right. A single expected number applies to every element. The `unwritten`
+/// Compares all elements; `None` if all are correct. A single expected number applies to every element. The `unwritten`
 /// elements, in ascending order, are wrong whatever they hold.
 ///
 /// Fails if the lengths differ or if there is nothing to compare.

@@ -1,4 +1,4 @@
-//! Reference functions in C++: a program of the source and a driver, compiled with the host's compiler.
+//! Reference functions in C++: the source and a driver, compiled into one program with the host's compiler.
 //!
 //! Arguments are passed at run time, so one program serves all cases with the same argument types. It is kept in the
 //! user's cache.
@@ -44,7 +44,7 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     })?;
     let executable = compiled(call, (&compiler, &hashed), &text)?;
     let mut command = Command::new(&executable);
-    // Its libraries may come with the compiler.
+    // The program's libraries may come with the compiler.
     let readable = [hashed.files, vec![executable.clone(), sandbox::installation(&compiler)]].concat();
     let bounds = Bounds { readable: &readable, folder: call.folder };
     let ended = finish(command.arg(call.output).args(arguments), &[], call.end, bounds)?;
@@ -153,7 +153,7 @@ fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -
     Ok(kept)
 }
 
-/// Makes a new folder for the compiler inside a cache folder.
+/// Creates a new folder for the compiler inside a cache folder.
 fn unfinished(folder: &Path) -> io::Result<TempDir> {
     fs::create_dir_all(folder)?;
     tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder)

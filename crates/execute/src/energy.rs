@@ -13,7 +13,7 @@ use runner_backend::{DeviceError, EnergyReading, Step};
 use runner_stats::{Look, Meter, MeterLimits};
 use runner_types::{Activity, Energy, Event, Joules, Note, Phase, Regime, Watts};
 
-/// Lets power settle first, then waits for this many counter updates.
+/// Settling time of the power, then the minimum span and number of counter updates.
 const LIMITS: MeterLimits = MeterLimits { settle: 0.3, span: 1.2, moves: 10 };
 
 /// Maximum wait for the counter updates, in seconds.

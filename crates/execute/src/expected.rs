@@ -113,7 +113,8 @@ impl Expected {
         Ok(value)
     }
 
-    /// Value of a reduction of large inputs, made block by block; `None` if it is better to make them as a whole.
+    /// Value of a reduction of large inputs, generated block by block; `None` if it is better to generate them as a
+    /// whole.
     fn reduction_in_parts(
         &mut self,
         store: &Store,

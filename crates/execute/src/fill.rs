@@ -1,6 +1,6 @@
 //! Initial contents of buffers: the same bytes on every backend and with any number of threads.
 //!
-//! A buffer is made in chunks of 2^16 elements. Chunk `c` draws from stream `c` of a `ChaCha8` generator whose key is
+//! A buffer is filled in chunks of 2^16 elements. Chunk `c` draws from stream `c` of a `ChaCha8` generator whose key is
 //! the SHA-256 of the seed and the buffer's name. So a chunk depends only on its index, a longer buffer starts with the
 //! content of a shorter one, and two buffers under one seed differ. Transcendental functions come from `libm`, whose
 //! results do not depend on the system. Values that the element type cannot hold are errors.
@@ -70,7 +70,7 @@ pub fn chunk(plan: &BufferPlan, fill: &FillPlan, number: usize) -> Result<Vec<u8
     make_chunk(plan, fill, number, &mut bytes).map(|()| bytes)
 }
 
-/// Makes one chunk in memory that may have been used before.
+/// Generates one chunk into memory that may hold earlier data.
 pub fn make_chunk(plan: &BufferPlan, fill: &FillPlan, number: usize, bytes: &mut Vec<u8>) -> Result<(), String> {
     let elements = (plan.len as usize).saturating_sub(number * CHUNK).min(CHUNK);
     bytes.clear();
@@ -78,7 +78,7 @@ pub fn make_chunk(plan: &BufferPlan, fill: &FillPlan, number: usize, bytes: &mut
     make(bytes, number, plan, fill)
 }
 
-/// Whether making a single chunk costs no more than its share of the whole buffer.
+/// Whether generating a single chunk costs no more than its share of the whole buffer.
 pub fn is_made_by_chunks(fill: &FillPlan) -> bool {
     match fill {
         FillPlan::Constant(_) | FillPlan::Iota { .. } | FillPlan::Uniform { .. } | FillPlan::Normal { .. } => true,
@@ -106,7 +106,7 @@ pub fn part(part: &FilePart) -> Result<Vec<u8>, String> {
     whole.then_some(bytes).ok_or_else(|| text(format!("ends before the {} bytes at {}", part.bytes, part.offset)))
 }
 
-/// Makes consecutive chunks, starting with chunk `first`.
+/// Generates consecutive chunks, starting with chunk `first`.
 fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> Result<(), String> {
     if let FillPlan::Spliced { fill, seed, stretch } = fill {
         make(bytes, first, plan, fill)?;
@@ -120,7 +120,7 @@ fn make(bytes: &mut [u8], first: usize, plan: &BufferPlan, fill: &FillPlan) -> R
     made.map_err(|problem| problem.describe(plan.element))
 }
 
-/// Makes the elements of a range again with another seed.
+/// Regenerates the elements of a range with another seed.
 fn splice(
     bytes: &mut [u8],
     first: usize,
@@ -136,7 +136,7 @@ fn splice(
     }
     let mut fill = fill.clone();
     fill.seed_mut().into_iter().for_each(|own| *own = seed);
-    // A chunk can only be made from its beginning.
+    // A chunk can only be generated from its beginning.
     let number = from / CHUNK;
     let mut made = room(((to - number * CHUNK) * size) as u64)?;
     make(&mut made, number, plan, &fill)?;
@@ -360,7 +360,7 @@ const fn rejected_below(span: u64) -> u64 {
 /// Numbers drawn from a generator at a time; drawing one by one takes twice as long.
 const DRAWN: usize = 1024;
 
-/// Draws integers uniformly, given the smallest and the count, which is at most 2^32.
+/// Draws integers uniformly from the `span` values (at most 2^32) that start at `from`.
 fn narrow_uniform<T: Integer>(bytes: &mut [u8], first: usize, (from, span): (i64, u64), source: &Source) {
     let rejected = rejected_below(span);
     parallel::chunks(bytes, CHUNK * T::SIZE, &|place, chunk| {
@@ -412,7 +412,7 @@ fn uniform<T: Float>(bytes: &mut [u8], first: usize, (low, high): (f64, f64), so
     });
 }
 
-/// Draws normally distributed numbers with the Box–Muller method. Two uniform numbers make two normal ones, so every
+/// Draws normally distributed numbers with the Box–Muller method. Two uniform numbers yield two normal ones, so every
 /// chunk starts a new pair.
 fn normal<T: Typed>(
     bytes: &mut [u8],

@@ -70,7 +70,7 @@ impl Task {
             && pairs.all(|((.., one), (.., other))| Arc::ptr_eq(one, other))
     }
 
-    /// Arrays in memory that are its arguments.
+    /// Arguments that are arrays in memory.
     pub fn inputs(&self) -> impl Iterator<Item = &Arc<Vec<u8>>> {
         self.inputs.iter().map(|(.., bytes)| bytes)
     }
@@ -164,7 +164,7 @@ fn result_name(plan: &FunctionPlan, code: &str, inputs: &[Input]) -> Option<Stri
     Some(format!("{}.npy", sha256_hex(parts.join("\n").as_bytes())))
 }
 
-/// Parses a result of type f64, i64 or u64. The inner error is that of the function.
+/// Parses a result of type f64, i64 or u64. The inner error is the function's own.
 fn result(file: &[u8], element: ElementType) -> Result<Result<Operand, String>, String> {
     let header = npy::Header::from_start(&mut &*file).map_err(|e| format!("its result cannot be read: {e}"))?;
     let stored = [ElementType::F64, ElementType::I64, ElementType::U64].into_iter().find(|known| header.holds(*known));

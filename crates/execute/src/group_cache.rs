@@ -1,9 +1,9 @@
 //! What a group leaves to the next one in its process: its host inputs and the values expected for them.
 //!
-//! Many groups have the same buffers: those of a search, and those of a run that differ only in launch shape. Making
-//! large inputs and their expected values takes seconds; checking a kernel with them takes milliseconds. The secret
-//! seeds live as long as the inputs made from them. A group's memory and modules are freed at its end, so the next
-//! group's kernels cannot know the seeds either.
+//! Many groups have the same buffers: those of a search, and those of a run that differ only in launch shape.
+//! Generating large inputs and computing their expected values takes seconds; checking a kernel with them takes
+//! milliseconds. The secret seeds live as long as the inputs generated from them. A group's memory and modules are
+//! freed at its end, so the next group's kernels cannot know the seeds either.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ impl GroupCache {
     /// Keeps what a group leaves, unless it is too large.
     pub(super) fn from_group(store: Store, mut expected: Expected) -> Self {
         let (sets, mut inputs) = store.into_inputs();
-        // The file may have changed by then.
+        // A file may have changed before the next group.
         inputs.retain(|(plan, _)| plan.fill.as_ref().is_none_or(|fill| fill.file().is_none()));
         expected.end_group();
         let bytes = inputs.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() + expected.size();
         if bytes > MOST { Self::default() } else { Self { sets, inputs, expected } }
     }
 
-    /// What a group can reuse. If that is nothing, the seeds are new.
+    /// What a group can reuse. If it can reuse nothing, the seeds are new.
     pub(super) fn for_group(self, job: &GroupJob) -> (Store, Expected) {
         let Self { sets, mut inputs, mut expected } = self;
         let is_of_job = |plan: &BufferPlan| {

@@ -1,4 +1,4 @@
-//! Cases whose launches write none of their outputs: no check can call these right.
+//! Cases whose launches write none of their outputs; such a case is never right.
 //!
 //! A size that overflows, or a guard that no thread passes, makes all variants agree with each other. So the outputs
 //! are read back: `out` buffers must no longer hold their poison, nor `inout` buffers their earlier content. A kernel
@@ -12,7 +12,7 @@ use super::stop::Stop;
 use runner_backend::{CountReport, Step};
 use runner_types::{Access, BodyPlan, BufferPlan, Mismatch, Unchecked, Verdict};
 
-/// Bytes of an output to read first; nearly every kernel writes there.
+/// Bytes of an output to read first; nearly every kernel changes some of them.
 const HEAD: usize = 1 << 12;
 
 /// Bytes to read at a time after that.

@@ -27,7 +27,7 @@ pub fn find_trespass(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Opti
         let (before, behind) = bench.device.read_guards(id)?;
         let found = damage("before", name, before.iter().rev()).or_else(|| damage("behind", name, behind.iter()));
         if found.is_some() {
-            // The next case that shares the buffer must not fail because of it.
+            // Repaired, so that the next case that shares the buffer does not fail.
             bench.device.write_guards(id, GUARD_PATTERN)?;
             return Ok(found);
         }

@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use runner_types::{BufferPlan, FillPlan, Vary};
 
-/// Set made with the manifest's seeds.
+/// Set generated with the manifest's seeds.
 pub const FIRST: usize = 0;
-/// Set made with secret seeds.
+/// Set generated with secret seeds.
 pub const OTHER: usize = 1;
 /// The first set, except that a range of each buffer comes from the secret one.
 pub const MIXED: usize = 2;
@@ -20,9 +20,9 @@ pub const MIXED: usize = 2;
 pub struct Sets {
     pub current: usize,
     pub count: usize,
-    /// Changes the seeds of the second set.
+    /// Secret that changes the seeds of the second set.
     pub secret: u64,
-    /// Determines the secret range of each buffer in the third set.
+    /// Secret that determines each buffer's range in the third set.
     place: u64,
     /// Whether expected values exist only for the first set.
     pub expects_first: bool,
@@ -57,7 +57,8 @@ impl Sets {
         plan
     }
 
-    /// Range in which the third set has elements of the second: a half to a sixteenth of the buffer, anywhere.
+    /// Range in which the third set has elements of the second: a half to a sixteenth of the buffer, at a random
+    /// position.
     fn stretch(&self, len: u64) -> Range<u64> {
         let part = (len >> (1 + (self.place >> 1) % 4)).max(len.min(1));
         let begin = (u128::from(self.place) * u128::from(len - part + 1)) >> 64;

@@ -28,7 +28,7 @@ fn is_mixed(plan: &BufferPlan) -> bool {
 }
 
 impl Store {
-    /// Makes up to `most` sets of inputs, if any content varies, the results can be judged, and memory allows it.
+    /// Creates up to `most` sets of inputs, if any content varies, the results can be judged, and memory allows it.
     pub fn vary(&mut self, device: &mut dyn Device, most: usize) -> Result<(), Stop> {
         let varied = |slot: &Slot| self.get(*slot).is_some_and(|buffer| is_varied(&buffer.plan));
         let slots: Vec<Slot> = self.slots().into_iter().filter(varied).collect();
@@ -45,7 +45,7 @@ impl Store {
         for slot in slots {
             let made = self.vary_one(device, slot);
             if let Err(Stop::Case(_)) = made {
-                // Without memory for it, or with a fill that is rejected only on first use, there is one set.
+                // If memory is short, or if a fill is rejected on first use, there is only one set.
                 self.sets.count = 1;
                 return Ok(());
             }

@@ -72,7 +72,7 @@ impl Kernels {
 
     /// Frees the memory of the expected values. A failed free leaks memory, which the next allocation reports.
     pub fn free_expected(&mut self, device: &mut dyn Device) {
-        // Each stream masks only one content.
+        // A new key, because a stream may mask only one content.
         self.key = Key::draw();
         for (_, id) in self.expected.drain(..) {
             let _ = device.free(id);

@@ -1,4 +1,4 @@
-//! Makes a launch from its plan: loads code, queries occupancy, checks limits.
+//! Resolves launch plans: loads code, queries occupancy, checks limits.
 //!
 //! Limits are checked here, before anything runs, so that all devices report an exceeded limit in the same form.
 
@@ -120,7 +120,7 @@ pub fn compiled(plan: &LaunchPlan) -> Result<&Compiled, Stop> {
     plan.compiled.as_ref().ok_or_else(|| Stop::launch_error(format!("`{}` was not compiled", plan.kernel)))
 }
 
-/// Makes a launch ready. `buffer` returns the memory of a named buffer.
+/// Resolves a launch. `buffer` returns the memory of a named buffer.
 pub fn resolve(
     device: &mut dyn Device,
     modules: &mut Modules,
@@ -222,7 +222,7 @@ fn by_value(bytes: &[u8], addresses: &[(usize, BufferId, u64)]) -> Result<Launch
     value.ok_or_else(|| Stop::unresolved(format!("a struct of {} bytes has an address beyond them", bytes.len())))
 }
 
-/// Makes an argument. `symbols` maps the unit's variables to their mangled names.
+/// Builds an argument. `symbols` maps the unit's variables to their mangled names.
 pub fn argument(
     plan: &ArgPlan,
     symbols: &BTreeMap<String, String>,

@@ -3,7 +3,7 @@
 //!
 //! A reference expression has terms, whose sizes bound the error of its sum. A kernel, file or function has none, so
 //! the relative tolerance is also applied to the median of the expected magnitudes. Both are computed only if an
-//! element is wrong otherwise.
+//! element would otherwise be wrong.
 
 use std::cell::{OnceCell, RefCell};
 

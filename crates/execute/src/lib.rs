@@ -1,4 +1,4 @@
-//! Runs one group: makes inputs, checks each case in two launches, and measures in rounds with checks of timed
+//! Runs one group: prepares inputs, checks each case in two launches, and measures in rounds with checks of timed
 //! launches.
 //!
 //! Drives a device through its traits and reports events. It asks a device what it can do, never which one it is. It

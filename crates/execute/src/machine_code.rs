@@ -28,7 +28,7 @@ pub struct Derived {
     pub counters: Counters,
     /// Warp instructions per source line, by path and line.
     pub lines: Vec<((String, u32), Counters)>,
-    /// Reports what could not be derived.
+    /// Notes on what could not be derived.
     pub notes: Vec<Note>,
 }
 
@@ -55,7 +55,7 @@ impl MachineCode {
                 Err(why) => return lack(why),
             };
             let mut names: BTreeSet<&str> = unit.listings().iter().map(|listing| listing.name.as_str()).collect();
-            // The simulator names kernels that the host launches as the manifest does.
+            // For kernels launched by the host, the simulator uses the manifest's names.
             let listed = compiled.kernels.iter().filter(|(_, mangled)| names.contains(mangled.as_str()));
             let plain: Vec<&str> = listed.map(|(name, _)| name.as_str()).collect();
             names.extend(plain);

@@ -1,7 +1,7 @@
 //! Measures the correct cases in every regime they request, and reports the results.
 //!
 //! Between rounds the inputs change at random. Results of timed launches are checked when [`super::audit`] selects
-//! them, and the last one always. A variant that is wrong there has no measurement.
+//! them; the last one is always checked. A variant that fails such a check has no measurement.
 
 use super::attribution::{Halt, look_at_inputs};
 use super::bench::Bench;
@@ -16,7 +16,8 @@ use super::series::working_set;
 use super::stop::Lost;
 use runner_types::{Bytes, Event, Measurement, Note, Outcome, Phase, Regime};
 
-/// Cases whose last timed launch was also right, with their samples. On a device without a clock there are no samples.
+/// Cases whose last timed launch was also correct, with their samples. On a device without a clock there are no
+/// samples.
 pub struct Measured<'b, 'a> {
     cases: Cases<'b, 'a>,
     tracks: Vec<CaseSamples>,

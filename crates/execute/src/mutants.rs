@@ -1,4 +1,4 @@
-//! Wrong results that a check should reject, derived from a right result and judged by the check itself.
+//! Wrong results that a check should reject, derived from a correct result and judged by the check itself.
 //!
 //! If a tolerance exceeds the expected values, or the values are nearly alike, a kernel that computes nothing passes.
 //! So before anything is timed, each check judges some mutants: zeros, a constant, an input, results for other inputs,
@@ -240,7 +240,7 @@ fn greatest(sides: &Sides) -> f64 {
     blocks.into_iter().fold(0.0, f64::max)
 }
 
-/// Values from which mutants of an array are made.
+/// Values from which mutants of an array are built.
 #[derive(Debug)]
 struct Scale {
     /// Smallest and largest finite element, each with its index.
@@ -277,7 +277,7 @@ impl Scale {
         Some(Self { least, greatest, half })
     }
 
-    /// Makes a mutant of an array; `None` if it needs more than the array.
+    /// Builds a mutant of an array; `None` if it needs more than the array.
     fn make(&self, mutant: &Mutant, own: &Arc<Vec<u8>>, element: ElementType) -> Option<Vec<u8>> {
         let size = element.size();
         let (least, greatest) = (self.least.1 * size, self.greatest.1 * size);
@@ -355,7 +355,7 @@ fn first_look(
     Ok(Some(Sides { actual, expected, elements: Some(elements), of: len as u64 }))
 }
 
-/// Some of the expected elements, read from the device if they are there.
+/// Some of the expected elements, read from the device if it holds them.
 fn expected_at(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,
@@ -383,7 +383,7 @@ fn expected_at(
     Ok(expectation(bench, case, check)?.map(|expected| expected.select(elements)).transpose()?)
 }
 
-/// Expected values that are arrays on the device, so that the host need not make them.
+/// Expected values that are arrays on the device, so that the host need not compute them.
 fn on_device(bench: &Bench<'_>, case: &ReadyCase<'_>, expression: &RefExpr, output: &Output) -> Option<Wanted> {
     let is_all = output.range == (0..output.plan.len as usize);
     find_wanted(bench, case, expression, output.plan.len).filter(|_| is_all)

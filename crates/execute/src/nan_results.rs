@@ -36,8 +36,8 @@ pub fn explain_wrong_result(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Resu
     Ok(if are_right == [true, false] { UNWRITTEN_READ } else { "" })
 }
 
-/// Finds NaN in the values on which a passed verdict is based, for a case or one compared with it. `None` if there is
-/// none, or if an input is NaN or infinite.
+/// Finds NaN in the values on which a passed verdict is based, for a case or for one that it is compared with. `None`
+/// if there is none, or if an input is NaN or infinite.
 pub fn find_unfounded(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,

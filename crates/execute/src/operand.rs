@@ -275,7 +275,7 @@ fn combine_floats(operation: Elementwise, left: &mut [f64], right: &[f64]) {
         Elementwise::Abs => pairs.for_each(|(x, _)| *x = x.abs()),
         Elementwise::Sqrt => pairs.for_each(|(x, _)| *x = x.sqrt()),
         Elementwise::Remainder => pairs.for_each(|(x, y)| *x %= y),
-        // The results of the others are integers.
+        // Truth values are integers and computed elsewhere.
         operation => debug_assert!(operation.gives_truth()),
     }
 }
@@ -338,7 +338,7 @@ fn combine_integers(element: ElementType, operation: Elementwise, left: &mut [i6
         Elementwise::Max => pairs.for_each(|(x, y)| *x = of(*x).max(of(*y)) as i64),
         Elementwise::Abs => pairs.for_each(|(x, _)| *x = of(*x).wrapping_abs() as i64),
         Elementwise::Remainder => pairs.for_each(|(x, y)| *x = of(*x).checked_rem(of(*y)).unwrap_or(0) as i64),
-        // `Sqrt` applies to floats only, and the others are not combined here.
+        // `Sqrt` applies to floats only, and truth values are computed elsewhere.
         _ => debug_assert!(operation == Elementwise::Sqrt || operation.gives_truth()),
     }
     by_type!(

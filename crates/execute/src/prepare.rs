@@ -1,4 +1,4 @@
-//! Makes every case of a group ready: loads code, binds memory, uploads inputs, resolves launches.
+//! Prepares every case of a group: loads code, binds memory, uploads inputs, resolves launches.
 
 use super::bench::{Bench, host_allowance};
 use super::buffers::Slot;
@@ -18,7 +18,7 @@ pub struct Prepared<'b, 'a> {
 }
 
 impl<'b, 'a> Prepared<'b, 'a> {
-    /// Makes the cases with these indices ready, one after the other; settles those that fail.
+    /// Prepares the cases with these indices, one after the other; settles those that fail.
     pub fn prepare(bench: &'b mut Bench<'a>, places: &[usize]) -> Result<Self, Lost> {
         let mut cases = Cases::new(bench);
         let jobs: &'a [CaseJob] = &cases.bench.job.cases;
@@ -124,7 +124,7 @@ fn prepare_function(bench: &mut Bench<'_>, job: &CaseJob, expression: &RefExpr) 
     let RefExpr::Call { function, buffers, integers } = expression else {
         return Err(Stop::unresolved("a cpu variant times a function of buffers, such as sum(x)"));
     };
-    // Arguments first: the expected value is then computed from them, and their parts are not made again.
+    // Arguments first: the expected value is then computed from them, and their parts are not generated again.
     let mut arguments = Vec::new();
     for buffer in buffers {
         arguments.push(bench.expected.reference(&mut bench.store, job, buffer)?);

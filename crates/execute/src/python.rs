@@ -20,7 +20,7 @@ use runner_types::{ElementType, FunctionArgument, Value, sha256_hex};
 const DRIVER: &str = include_str!("python_driver.py");
 
 /// Prints the interpreter's path and the folders it reads: those of a virtual environment, of the installation it was
-/// made from, and of packages.
+/// created from, and of packages.
 const WHERE: &str = "import json, sys; print(json.dumps([sys.executable, [sys.prefix, sys.base_prefix, *sys.path]]))";
 
 /// Everything that the result depends on besides the arguments: the driver, the sandbox and the script.

@@ -177,7 +177,8 @@ fn judge_sample(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Ha
 /// Repeats the runs of a sample, untimed, and checks each. Cold runs are prepared one by one. Runs of the other regimes
 /// follow each other as in a timed span, except that a few spots of the outputs are poisoned again: if a kernel returns
 /// early because part of its output is already right, the poison remains. The inputs change before every second run on
-/// average: all runs of a timed span have the same, so a kernel could store its result in the first for the others.
+/// average: in a timed span, all runs have the same inputs, so a kernel could store the result of the first run and
+/// reuse it.
 fn judge_runs(cases: &mut Cases<'_, '_>, track: &CaseSamples) -> Result<(), Halt> {
     for run in 1..=track.series.launches.min(MOST_RUNS) {
         if run > 1 && cases.bench.store.has_other_sets() && below(&mut cases.bench.secret, 2) == 0 {

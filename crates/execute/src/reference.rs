@@ -147,7 +147,7 @@ pub fn reduced_buffers(expression: &RefExpr) -> Option<Vec<&str>> {
 }
 
 /// Evaluates a reduction from [`reduced_buffers`] without holding all elements in memory. The buffers have the same
-/// type and length; `part` makes the bytes of a range.
+/// type and length; `part` generates the bytes of a range.
 pub fn evaluate_in_parts(
     expression: &RefExpr,
     element: ElementType,
@@ -181,7 +181,7 @@ fn reduced(
         .map_err(|why| format!("{name}() {why}"))
 }
 
-/// `elements` lists those that a product or a convolution computes; other functions compute all.
+/// Calls a function. Products and convolutions compute only the listed `elements`; other functions compute all.
 fn call(
     function: RefFunction,
     arguments: &[Operand],

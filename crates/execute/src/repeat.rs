@@ -5,9 +5,9 @@
 //! that, since all of them have the same result. So the inputs change between the launches, and nothing else is
 //! prepared. If no input is random, there are two launches, and outputs are poisoned between them.
 //!
-//! A device that measures time launches every case again, on each set of inputs. The simulator does so for kernels with
-//! variables that may keep something, and if other inputs cost at most about a second. That cost is computed from
-//! counts, not from a clock, so a case is checked in the same way on every machine.
+//! A device that measures time launches every case again, on each set of inputs. The simulator does so for kernels
+//! whose variables may keep state, and for cases in which other inputs cost at most about a second. That cost is
+//! computed from counts, not from a clock, so a case is checked in the same way on every machine.
 
 use super::bench::{Bench, host_allowance, multiplications};
 use super::buffers::Poison;
@@ -28,7 +28,7 @@ use runner_types::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome, Skipped
 const MOST_SECONDS: f64 = 1.0;
 
 /// Rates for computing that cost: warp instructions that the simulator executes per second on two cores with its
-/// sanitizer, bytes that the host makes, copies and compares, and multiplications in references.
+/// sanitizer, bytes that the host generates, copies and compares, and multiplications in references.
 const INSTRUCTIONS_PER_SECOND: f64 = 2e7;
 const BYTES_PER_SECOND: f64 = 5e8;
 const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
@@ -57,15 +57,15 @@ pub fn is_cheap(job: &CaseJob, instructions: f64) -> bool {
 
 /// Outcome of the further launches of a case.
 pub enum Repeated {
-    /// Every result was right, on every set of inputs that the case has.
+    /// Every result was correct, on every set of inputs that the case has.
     Right,
     Wrong(Mismatch),
-    /// Every result was right, but a set of inputs was skipped.
+    /// Every result was correct, but a set of inputs was skipped.
     Skipped(Skipped),
 }
 
-/// Why a case is not launched again on a device that measures no time; `None` if it is. It is launched again for its
-/// variables or for other inputs.
+/// Why a case is not launched again on a device that measures no time; `None` if it is, because of its variables or for
+/// other inputs.
 fn skipped(bench: &Bench<'_>, case: &ReadyCase<'_>) -> Option<Skipped> {
     let job = case.job;
     let keeps_variables = !undeclared_variables(bench, case).is_empty();

@@ -43,7 +43,7 @@ pub fn timed_run(bench: &mut Bench<'_>, case: &ReadyCase<'_>, repeat: u32) -> Ba
     Batch { repeat, ..Batch::once(preparation(bench, case, Poison::Timed), case.steps().to_vec()) }
 }
 
-/// Makes the sets of buffers for the samples of a regime, initially with one run per sample.
+/// Creates the sets of buffers for the samples of a regime, initially with one run per sample.
 pub fn make_sets(bench: &mut Bench<'_>, case: &ReadyCase<'_>, regime: Regime) -> Result<Series, Stop> {
     let slots = case.slots();
     let share = if has_textures(case.steps()) { SHARE_WITH_ARRAYS } else { SHARE_OF_FREE };
@@ -88,7 +88,7 @@ fn is_copied(bench: &Bench<'_>, slot: Slot, regime: Regime) -> bool {
     bench.store.get(slot).is_some_and(|buffer| !buffer.is_symbol() && fits(buffer.plan.access))
 }
 
-/// Makes copy number `nth` of the buffers.
+/// Creates copy number `nth` of the buffers.
 fn copy_set(bench: &mut Bench<'_>, slots: &[Slot], nth: usize) -> Result<Vec<(BufferId, BufferId)>, DeviceError> {
     let mut pairs = Vec::new();
     for slot in slots {

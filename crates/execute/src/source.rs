@@ -1,10 +1,10 @@
-//! Random numbers of a buffer.
+//! Seeded random streams that fill a buffer.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use sha2::{Digest as _, Sha256};
 
-/// Random generator of a buffer's streams, represented by its key.
+/// Generator of a buffer's random streams, represented by its key.
 pub struct Source([u8; 32]);
 
 impl Source {

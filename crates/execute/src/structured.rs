@@ -1,8 +1,8 @@
 //! Random content with a structure: sorted keys, permutations, one-hot rows, Zipf-distributed ranks, sparse matrices.
 //!
-//! Every element depends only on its index, the length and the key, so content can be made in any order on any number
-//! of threads. Nothing is drawn from a stream: the bits come from a mixing function (`SplitMix64`, Steele et al. 2014)
-//! of key and index.
+//! Every element depends only on its index, the length and the key, so content can be generated in any order on any
+//! number of threads. Nothing is drawn from a stream: the bits come from a mixing function (`SplitMix64`, Steele et al.
+//! 2014) applied to key and index.
 
 use super::source::Source;
 use runner_types::{Sparse, Structure};

@@ -1,4 +1,4 @@
-//! Whole groups on the fake device: right results are measured, wrong ones are caught and reported.
+//! Whole groups on the fake device: correct results are measured, wrong ones are caught and reported.
 
 #![expect(clippy::unwrap_used, clippy::float_cmp, reason = "a test panics to fail; the fake device's times are exact")]
 

@@ -27,7 +27,7 @@ impl Unwritten {
         self.elements.iter().map(|range| range.len() as u64).sum()
     }
 
-    /// Unwritten elements as indices in the check; `None` if the check compares something computed from them.
+    /// Unwritten elements, as indices in the checked array; `None` if the check compares something computed from them.
     pub fn compared(&self) -> Option<Vec<Range<usize>>> {
         let start = self.read.start;
         self.is_compared.then(|| self.elements.iter().map(|range| range.start - start..range.end - start).collect())

@@ -16,8 +16,8 @@ use runner_backend::{BufferId, Device, ModuleId, Prepare};
 /// Bytes compared at a time.
 const PIECE: usize = 1 << 20;
 
-/// Operations that restore a case's memory before a launch: its buffers, and those variables of its modules that the
-/// manifest does not name and launches write. `scratch` that another case used last is poisoned or, if it is a
+/// Operations that restore a case's memory before a launch: its buffers, and those variables of its modules that
+/// launches write and the manifest does not name. `scratch` that another case used last is poisoned or, if it is a
 /// variable, restored.
 pub fn preparation(bench: &mut Bench<'_>, case: &ReadyCase<'_>, poison: Poison) -> Vec<Prepare> {
     let slots = case.slots();
@@ -44,7 +44,7 @@ pub fn begin(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<(), Stop> {
         let modules = case.device_body().map_or(&[][..], |body| &body.modules);
         return Ok(modules.iter().try_for_each(|module| bench.modules.begin(bench.device, *module))?);
     }
-    // Others are restored as soon as a launch writes them.
+    // Other variables are restored as soon as a launch writes them.
     let scratch = slots.into_iter().filter(|slot| bench.store.is_scratch(*slot));
     let variables = scratch.filter_map(|slot| {
         let (module, name) = bench.store.variable(slot)?;

@@ -34,8 +34,8 @@ impl Watch {
         Self { next: Instant::now(), from: 0, reasons: Vec::new(), since: None }
     }
 
-    /// Reads the state after `round`, if it is due or the measurement has ended. Tracks that lose samples continue if
-    /// `may_reopen` allows it for their case.
+    /// Reads the device state after `round`, if due or if the measurement has ended. A track that loses samples
+    /// continues if `may_reopen` allows it for its case.
     pub fn look(
         &mut self,
         device: &mut dyn Device,

@@ -77,7 +77,7 @@ pub enum FillSpec {
         buffer: String,
         fill: Box<Self>,
     },
-    /// Random elements with a structure.
+    /// Random elements with a structure, e.g. sorted, a permutation, or a diagonally dominant matrix.
     Structured {
         structure: StructureSpec,
         seed: u64,
@@ -117,7 +117,6 @@ pub enum StructureSpec {
     /// Ranks distributed by Zipf's law.
     Zipf {
         values: Expression,
-        /// Exponent of Zipf's law.
         exponent: Expression,
     },
     /// Row offsets of a CSR matrix.

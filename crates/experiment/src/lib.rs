@@ -46,7 +46,7 @@ pub struct Manifest {
     pub baseline: Option<Baseline>,
     /// Axes that are compared in addition to the variant.
     pub compare: Vec<String>,
-    /// Whether each variant is a step from the previous one.
+    /// Whether each variant is also compared with the previous one.
     pub steps: bool,
     /// Published packages that may contain sources.
     pub packages: Vec<PackageSpec>,
@@ -357,7 +357,7 @@ pub struct CompileSpec {
 }
 
 impl Manifest {
-    /// Replaces the values of axes with the values that `[search]` gives for them.
+    /// Replaces the values of axes with the values in `[search]`.
     #[must_use]
     pub fn with_searched_axes(mut self) -> Self {
         for axis in &mut self.axes {

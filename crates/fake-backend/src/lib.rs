@@ -23,7 +23,7 @@ use runner_types::{
     BackendKind, Bytes, Capabilities, Counters, DeviceId, DeviceInfo, Dim3, KernelResources, Note, ScalarValue,
 };
 
-/// A device with a clock and 256 MiB; its limits are those of a small H100.
+/// A device with a clock, 256 MiB and the limits of a small H100.
 pub fn device_info() -> DeviceInfo {
     DeviceInfo {
         backend: BackendKind::Fake,

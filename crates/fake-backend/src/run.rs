@@ -36,7 +36,7 @@ pub fn compiled(key: &str) -> Compiled {
     }
 }
 
-/// Environment of a machine of which only the device is known.
+/// Environment in which only the device is known.
 pub fn environment(device: DeviceInfo) -> Environment {
     Environment {
         device,

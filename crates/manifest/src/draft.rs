@@ -1,8 +1,8 @@
 //! Drafts a manifest from the kernels of a source, for `runner try` and `runner init`.
 //!
-//! Pointers become buffers as long as the kernels need; integers become sizes, all different, and other numbers also
-//! become distinct values. If a kernel reads a buffer before writing it, the buffer is also an input. All kernels get
-//! the same buffers, and their outputs are compared with the first kernel's.
+//! Pointers become buffers of the length that the kernels need. Integers become sizes, all different; other numbers
+//! become distinct values, too. If a kernel reads a buffer before writing it, the buffer is also an input. All kernels
+//! get the same buffers, and their outputs are compared with the first kernel's.
 
 mod argument;
 mod layout;
@@ -227,7 +227,7 @@ impl Draft {
         }
     }
 
-    /// Alternative values for integers that a kernel may require to be a thread count, each with the parameter's name.
+    /// Values to try for integers that a kernel may require to equal a thread count, each with the parameter's name.
     pub fn integers(&self) -> Vec<(String, String)> {
         let threads: Option<i64> = self
             .variants

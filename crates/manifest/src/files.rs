@@ -94,7 +94,7 @@ impl Files {
     }
 }
 
-/// Hint that lists the places where a file was looked for.
+/// Hint that lists the places that were searched for a file.
 pub fn looked_for(places: &[PathBuf]) -> String {
     let places: Vec<String> = places.iter().map(|place| format!("`{}`", place.display())).collect();
     format!("looked for {}", places.join(" and "))

@@ -107,7 +107,8 @@ pub fn validate(
     (manifest, ctx.into_faults())
 }
 
-/// Checks the template's path. The file is not read until a run begins: a base that is only compared needs none.
+/// Checks the template's path. The file is not read until a run begins, because a base that is only compared needs no
+/// template.
 fn template(ctx: &mut Context, raw: &RawExperiment) -> Option<(PathBuf, Span)> {
     let At { value: path, span } = raw.template.as_ref()?;
     if Path::new(path).is_absolute() {

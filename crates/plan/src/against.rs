@@ -28,7 +28,7 @@ pub struct Joined {
     pub added: usize,
     /// Cases of the base that do not run because they are not comparable with the manifest's.
     pub refused: Vec<Refused>,
-    /// Cases of the manifest whose base runs on inputs that it did not have.
+    /// Cases of the manifest whose base case runs on inputs that it did not have before.
     pub on_new_inputs: HashSet<CaseKey>,
     /// Cases of the base that the manifest does not run.
     pub gone: Vec<Case>,
@@ -145,7 +145,8 @@ impl Joining<'_> {
         }
     }
 
-    /// The base's case under its own name, placed after `new`, whose ordinal is even.
+    /// Adds the base's counterpart of `new`, with its own variant name and the next ordinal. (`new` has an even
+    /// ordinal.)
     fn add(&mut self, new: &Case) -> Case {
         self.joined.variants.insert(new.key.variant.clone());
         self.joined.added += 1;
@@ -175,7 +176,7 @@ impl Joining<'_> {
         }
         for buffer in &mut base.buffers {
             if let Some(same) = new.buffers.iter().find(|other| other.name == buffer.name) {
-                // The fill may be another, and files with equal content may be in different folders.
+                // The fill may differ, and files with equal content may be in different folders.
                 buffer.fill.clone_from(&same.fill);
             }
         }
@@ -188,8 +189,8 @@ impl Joining<'_> {
     }
 }
 
-/// The base's checks, with the manifest's references where these are the same; `None` if another one needs a file or a
-/// variant.
+/// The base's checks, with the manifest's references where these are the same; `None` if a different reference needs a
+/// file or a variant.
 fn checks_of_base(base: &[CheckPlan], new: &[CheckPlan]) -> Option<Vec<CheckPlan>> {
     let of_base = |check: &CheckPlan| {
         let expected = describe_expected(check);

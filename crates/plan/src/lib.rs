@@ -218,7 +218,7 @@ impl Plan {
         self.groups.get(index)
     }
 
-    /// Place of a group, by which [`expand_groups`] finds it again.
+    /// Place of a group, for [`expand_groups`].
     pub fn place(&self, index: usize) -> GroupPlace {
         let point = self.group(index).first().map_or(0, |cell| self.point_of(cell.ordinal));
         GroupPlace { ordinal: self.groups.ordinal(index), point: point as u32 }

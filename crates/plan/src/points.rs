@@ -128,7 +128,7 @@ impl Chosen<'_> {
         numbers.into_iter().collect()
     }
 
-    /// Indices of the product's points that belong to the group of a row.
+    /// Indices of the product's points in the same group as `row`.
     fn of_product(self, row: &[u32], dimensions: &[Dimension]) -> Vec<u32> {
         let mut numbers = vec![0_u32];
         for dimension in dimensions {

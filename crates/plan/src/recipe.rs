@@ -1,7 +1,7 @@
 //! Definition of each variant, assembled once for the whole plan.
 //!
 //! A [`Recipe`] is one variant with the parts of the shared tables that it uses. Its bindings are sorted by dependency.
-//! A binding that a variant does not use is never evaluated for it, and so cannot fail there.
+//! A binding that a variant does not use is never evaluated for it, and so cannot fail.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -205,7 +205,7 @@ impl CaseWork<'_> {
         }
     }
 
-    /// Rejects a case that depends on an unknown device, whose attributes its expressions use.
+    /// Rejects a case whose expressions use attributes of an unknown device.
     fn decide(&self, recipe: &Recipe) -> Worked<()> {
         let rules =
             self.plan.rules.iter().filter_map(|rule| rule.needs[self.plan.variant_of(self.cell.ordinal).spec].as_ref());

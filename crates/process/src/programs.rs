@@ -1,7 +1,7 @@
 //! Finds the programs of a CUDA toolkit, the host compiler and Python.
 //!
-//! Looks files up by name and starts no program. Relative folders in the search path are ignored: a checkout could put
-//! programs there.
+//! Looks files up by name and starts no program. Relative folders in the search path are ignored, because a checkout
+//! could put programs into them.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

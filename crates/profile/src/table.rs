@@ -26,7 +26,7 @@ pub struct Row {
 /// Parsed output of the profiler.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// In the order in which the launches were profiled.
+    /// Rows in the order in which the launches were profiled.
     pub rows: Vec<Row>,
     /// Errors and warnings, without their `==ERROR==` or `==WARNING==` prefix.
     pub complaints: Vec<String>,

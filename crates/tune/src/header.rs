@@ -49,7 +49,7 @@ pub enum Resume {
 #[error("{why}")]
 pub struct Refused {
     why: String,
-    /// Whether they are of another version of the manifest or of the files, or it is unknown what they are of.
+    /// Whether they come from another version of the manifest or of the files, or from an unknown one.
     pub is_other_version: bool,
 }
 

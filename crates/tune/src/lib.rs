@@ -2,8 +2,8 @@
 //!
 //! [`Sizes`] turns the cases of each group into a space of the crate `search`. A strategy proposes points, and their
 //! code is compiled on all cores. Compiled ones go to the workers of one or more devices, which check and measure them
-//! briefly. Each evaluation is a line of a log, from which a search resumes and its files are written. This crate does
-//! not compile, run cases or read the command line: the caller provides a [`Compiler`] and pools of workers.
+//! briefly. Each evaluation is a line of a log, from which a search resumes and writes its files. This crate does not
+//! compile, run cases or read the command line: the caller provides a [`Compiler`] and pools of workers.
 
 mod candidates;
 mod error;

@@ -117,7 +117,7 @@ fn hash(line: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Whether a log is of another version of the search. An unreadable one is not.
+/// Whether a log comes from another version of the search; false for an unreadable log.
 fn is_other_version(path: &Path, header: &Header) -> bool {
     let mut line = Vec::new();
     let read = regular::open(path).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));

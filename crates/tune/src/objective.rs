@@ -24,7 +24,7 @@ pub enum Error {
     Abs,
     /// Maximum difference relative to the expected value.
     Rel,
-    /// Mean of these relative differences.
+    /// Mean difference relative to the expected value.
     RelMean,
     /// Maximum difference in units in the last place (ulp).
     Ulp,

@@ -24,7 +24,7 @@ const PAIRS: usize = 3;
 /// Maximum number of kinds of failures on the page. Others are only counted, since `search.csv` lists them.
 const REASONS: usize = 20;
 
-/// Maximum numbers of best configurations and of members of the front on the page.
+/// Maximum number of best configurations, and of members of the front, on the page.
 const LISTED: usize = 10;
 const FRONT: usize = 50;
 

@@ -39,7 +39,7 @@ pub fn part_of(shard: Shard) -> Part {
     Part::new(shard.index, shard.of)
 }
 
-/// Number of a search's evaluations to be made by a shard.
+/// Number of a search's evaluations assigned to a shard.
 #[must_use]
 pub fn share_of(shard: Shard, budget: u64, points: u64) -> u64 {
     let part = part_of(shard);
@@ -95,8 +95,8 @@ struct Place {
     sums: Option<Sums>,
 }
 
-/// Reads the complete lines after `known` and advances it. Skips damaged lines. With [`Resume::UnlessChanged`], a log of
-/// another version has none: its shard has yet to start again.
+/// Reads the complete lines after `known` and advances it. Skips damaged lines. With [`Resume::UnlessChanged`], a log
+/// from another version counts as empty, because its shard has yet to restart.
 fn read_from(path: &Path, known: &mut Place, header: &Header, resume: Resume) -> Result<Vec<Entry>, TuneError> {
     let refused = |why: &dyn std::fmt::Display| TuneError::Environment(format!("{}: {why}", path.display()));
     let mut file = regular::open(path).map_err(|error| refused(&error))?;

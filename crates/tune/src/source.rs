@@ -16,7 +16,7 @@ use runner_workers::{GroupSource, Urgency};
 
 /// How often a search that waits for code checks for an interrupt.
 const POLL: Duration = Duration::from_millis(50);
-/// Number of compiled cases from which a device gets a group, unless nothing more is being compiled. Small groups are
+/// Number of compiled cases that make up a group for a device, unless nothing more is being compiled. Small groups are
 /// costly, since each group generates its inputs and expected values once.
 const GROUP: usize = 8;
 const LARGEST: usize = 32;

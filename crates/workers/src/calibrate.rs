@@ -69,7 +69,8 @@ impl Surveyor<'_> {
         Ok(known.machine)
     }
 
-    /// Corrects the clock of the pool's worker, which differs slightly from the processes of the stored calibration.
+    /// Corrects the clock of the pool's worker, which differs slightly from the clocks of the processes in the stored
+    /// calibration.
     pub fn adopt(&self, pool: &mut Pool, known: Known) -> Result<Machine, String> {
         let Known { mut machine, reference } = known;
         if let (Some(Clock::Calibrated(_)), Some(reference)) = (&machine.clock, reference) {
@@ -83,7 +84,7 @@ impl Surveyor<'_> {
         pool.survey(SurveyRequest { code: self.code.clone(), spread, ceilings }, LIMIT, self.interrupt)
     }
 
-    /// Surveys in another process, which then exits.
+    /// Surveys the device in another process, which then exits.
     fn elsewhere(&self, worker: &WorkerSpec, spread: bool) -> Result<Survey, SurveyError> {
         let (mut pool, _) = Pool::start(worker.clone(), self.interrupt)?;
         self.survey(&mut pool, spread, false)

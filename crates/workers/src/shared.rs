@@ -13,7 +13,7 @@ pub struct Shared<'a, T, F> {
     queue: &'a Queue<T>,
     /// Lock that all devices of the host share.
     host: &'a RwLock<()>,
-    /// Makes the job of a work item and says whether it runs alone; `None` if there is nothing to run.
+    /// Builds the job of a work item and says whether it runs alone; `None` if there is nothing to run.
     begin: F,
     running: Option<T>,
     held: Option<Held<'a>>,

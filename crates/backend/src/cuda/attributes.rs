@@ -97,7 +97,7 @@ fn name(device: sys::CUdevice) -> Result<String, DeviceError> {
     result::device::get_name(device).map_err(|error| driver_error("cuDeviceGetName", error))
 }
 
-/// PCI address, e.g. `0000:18:00.0`, by which NVML finds the device.
+/// PCI address, e.g. `0000:18:00.0`, which identifies the device to NVML.
 pub(super) fn pci_bus_id(device: sys::CUdevice) -> Result<String, DeviceError> {
     let mut text: [c_char; 32] = [0; 32];
     // SAFETY: `device` comes from `cuDeviceGet`; the driver writes at most the given number of bytes, including a final

@@ -3,7 +3,8 @@
 //! They are the reference clock for event times, in a separate process, since tracing slows what it traces. The library
 //! is opened at run time without its headers. The few entry points and the first fields of the records are declared
 //! here. `cupti_activity.h` has kept those since CUDA 7 (`CUpti_ActivityKernel3` to `…10`, `CUpti_ActivityMemcpy` to
-//! `…6`, `CUpti_ActivityMemset` to `…4`). Nothing else is traced, since a host function may queue anything.
+//! `…6`, `CUpti_ActivityMemset` to `…4`). A batch with a host function, which may queue anything, has no reference
+//! times.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::env;
@@ -193,7 +194,7 @@ fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec
     Ok(spans.chunks((runs * of_run).max(1)).map(of_sample).collect())
 }
 
-/// Callback that gives CUPTI an empty buffer.
+/// Callback that provides CUPTI with an empty buffer.
 unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     // SAFETY: the layout has a size above zero.
     let memory = unsafe { alloc(BUFFER) };

@@ -1,6 +1,6 @@
 //! Control over where the hardware starts each launch.
 //!
-//! An H100 gives the first block of each launch to the next of eight places, most likely its GPCs, which differ in
+//! An H100 starts the first block of each launch in the next of eight places, most likely its GPCs, which differ in
 //! their distance from memory. So the time of a short kernel repeats with every eighth launch: 16,384 integers summed
 //! in two launches take 4.2 to 5.5 µs, and one block takes 1.8 to 2.2 µs. If a run makes an even number of launches,
 //! its repetitions see only some of the places, and chance decides which. One more empty launch, before the flush,

@@ -1,12 +1,12 @@
 //! Loops with a condition in a graph: the device decides when they end.
 //!
 //! A loop is a WHILE node. Its body is one iteration and a kernel that evaluates the condition ([`super::condition`]),
-//! counts, and sets the node's handle. If iterations differ because buffers are swapped, the body is the first of them
-//! and an IF node with the next one, and so on. A kernel before the WHILE node sets the count to zero. The host reads
-//! the results from device memory, once, when the graph has ended.
+//! counts, and sets the node's handle. If iterations differ because buffers are swapped, the body holds the first
+//! iteration and an IF node with the next one, and so on. A kernel before the WHILE node sets the count to zero. The
+//! host reads the results from device memory, once, when the graph has ended.
 //!
-//! A graph is filled between captures. The steps between two loops are captured into it, then a conditional node is
-//! added. The node's body is filled last, when nothing is being captured.
+//! A graph is filled piece by piece. The steps up to a loop are captured into it; then, outside any capture, the loop's
+//! conditional node is added. The node's body is filled last.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -227,7 +227,7 @@ impl Filler<'_> {
     fn queue(&mut self, queue: impl FnOnce(&Stream) -> Result<(), DeviceError>) -> Result<(), DeviceError> {
         if !self.is_capturing {
             let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-            // SAFETY: the stream lives and is not capturing; the nodes belong to the graph, which lives, and their
+            // SAFETY: the stream is alive and not capturing; the nodes belong to the graph, which is alive, and their
             // edges are plain ones.
             check("cuStreamBeginCaptureToGraph", unsafe {
                 sys::cuStreamBeginCaptureToGraph(
@@ -247,7 +247,7 @@ impl Filler<'_> {
     /// Creates a handle for a conditional node of this graph, which a kernel sets before the node.
     fn handle(&self) -> Result<sys::CUgraphConditionalHandle, DeviceError> {
         let mut handle = 0;
-        // SAFETY: graph and context live, and `handle` outlives the call.
+        // SAFETY: graph and context are alive, and `handle` outlives the call.
         check("cuGraphConditionalHandleCreate", unsafe {
             sys::cuGraphConditionalHandleCreate(&raw mut handle, self.graph, self.context.raw(), 0, 0)
         })?;
@@ -279,8 +279,8 @@ impl Filler<'_> {
             reserved2: 0,
         };
         let mut node = ptr::null_mut();
-        // SAFETY: the graph lives and nothing is captured into it; the last nodes are its own, with plain edges; node
-        // and parameters outlive the call.
+        // SAFETY: the graph is alive and nothing is captured into it; the last nodes are its own, with plain edges;
+        // node and parameters outlive the call.
         check("cuGraphAddNode", unsafe {
             sys::cuGraphAddNode_v2(
                 &raw mut node,
@@ -305,7 +305,7 @@ impl Filler<'_> {
     fn note_last(&mut self) -> Result<(), DeviceError> {
         let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         let (mut nodes, mut edges, mut count) = (ptr::null(), ptr::null(), 0);
-        // SAFETY: the stream lives, and all results outlive the call.
+        // SAFETY: the stream is alive, and all results outlive the call.
         check("cuStreamGetCaptureInfo", unsafe {
             sys::cuStreamGetCaptureInfo_v3(
                 self.stream.raw(),

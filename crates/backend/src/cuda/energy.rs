@@ -2,7 +2,7 @@
 //!
 //! Two portions of runs are always queued. While one runs, the host reads the counter, which takes a few milliseconds,
 //! and queues the next. Runs are captured into a CUDA graph if possible, since short ones would wait for the host to
-//! launch them. The host's clock gives the rate of the runs.
+//! launch them. The rate of the runs is measured with the host's clock.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

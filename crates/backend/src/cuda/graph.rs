@@ -45,7 +45,7 @@ impl Graph {
     /// Captures everything that `queue` queues in the stream, and instantiates it.
     pub fn capture(stream: &Stream, queue: impl FnOnce() -> Result<(), DeviceError>) -> Result<Self, DeviceError> {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream lives and is not capturing, since every capture is ended below.
+        // SAFETY: the stream is alive and not capturing, since every capture is ended below.
         check("cuStreamBeginCapture", unsafe { sys::cuStreamBeginCapture_v2(stream.raw(), mode) })?;
         let queued = queue();
         let mut raw: sys::CUgraph = ptr::null_mut();
@@ -57,7 +57,7 @@ impl Graph {
     }
 
     pub fn launch(&self, stream: &Stream) -> Result<(), DeviceError> {
-        // SAFETY: both live; everything that the graph refers to lives, or the graph would have been dropped.
+        // SAFETY: both are alive; everything that the graph refers to is alive, or the graph would have been dropped.
         check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(self.instance.0, stream.raw()) })
     }
 
@@ -80,10 +80,10 @@ struct Template(sys::CUgraph);
 impl Template {
     fn instantiate(&self, stream: &Stream) -> Result<Instance, DeviceError> {
         let mut raw: sys::CUgraphExec = ptr::null_mut();
-        // SAFETY: the template was captured and lives; `raw` outlives the call.
+        // SAFETY: the template was captured and is alive; `raw` outlives the call.
         check("cuGraphInstantiate", unsafe { sys::cuGraphInstantiateWithFlags(&raw mut raw, self.0, 0) })?;
         let graph = Instance(raw);
-        // SAFETY: both live. Without the upload, the first launch would include its cost.
+        // SAFETY: both are alive. Without the upload, the first launch would include its cost.
         check("cuGraphUpload", unsafe { sys::cuGraphUpload(graph.0, stream.raw()) })?;
         Ok(graph)
     }
@@ -105,7 +105,7 @@ type Recipe = (Vec<Vec<Step>>, u32);
 pub(super) struct Graphs(Vec<(Recipe, Graph)>);
 
 impl Graphs {
-    /// Graph of `launches` runs that rotate through the bodies, made on first use.
+    /// Graph of `launches` runs that rotate through the bodies, created on first use.
     pub fn prepare(
         &mut self,
         at: (&Context, &Stream),

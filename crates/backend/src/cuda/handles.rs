@@ -94,7 +94,7 @@ impl Stream {
 
     /// Makes everything queued from here on wait for the event's last record.
     pub fn wait(&self, event: &Event) -> Result<(), DeviceError> {
-        // SAFETY: both live, and belong to the same context; the flags must be zero, and are.
+        // SAFETY: both are alive, and belong to the same context; the flags must be zero, and are.
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.0, event.0, 0) })
     }
 
@@ -143,7 +143,7 @@ impl Event {
     }
 
     pub fn record(&self, stream: &Stream) -> Result<(), DeviceError> {
-        // SAFETY: both live, and belong to the same context.
+        // SAFETY: both are alive, and belong to the same context.
         check("cuEventRecord", unsafe { sys::cuEventRecord(self.0, stream.raw()) })
     }
 
@@ -222,7 +222,7 @@ impl Module {
     pub fn function(&self, mangled: &str) -> Result<sys::CUfunction, DeviceError> {
         let name = c_name("cuModuleGetFunction", mangled)?;
         let mut raw: sys::CUfunction = ptr::null_mut();
-        // SAFETY: the module lives, the name is NUL-terminated, `raw` outlives the call.
+        // SAFETY: the module is alive, the name is NUL-terminated, `raw` outlives the call.
         let code = unsafe { sys::cuModuleGetFunction(&raw mut raw, self.0, name.as_ptr()) };
         check("cuModuleGetFunction", code).map_err(|error| with_name(error, "kernel", mangled))?;
         Ok(raw)
@@ -232,7 +232,7 @@ impl Module {
     pub fn global(&self, mangled: &str) -> Result<(sys::CUdeviceptr, usize), DeviceError> {
         let name = c_name("cuModuleGetGlobal", mangled)?;
         let (mut address, mut bytes) = (0, 0);
-        // SAFETY: the module lives, the name is NUL-terminated, both results outlive the call.
+        // SAFETY: the module is alive, the name is NUL-terminated, both results outlive the call.
         let code = unsafe { sys::cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, self.0, name.as_ptr()) };
         check("cuModuleGetGlobal", code).map_err(|error| with_name(error, "variable", mangled))?;
         Ok((address, bytes))

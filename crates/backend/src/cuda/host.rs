@@ -47,7 +47,7 @@ struct PooledMemory<'a> {
 impl<'a> PooledMemory<'a> {
     fn alloc(bytes: usize, context: &Context, stream: &'a Stream) -> Result<Self, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
-        // SAFETY: `address` outlives the call, and the stream lives.
+        // SAFETY: `address` outlives the call, and the stream is alive.
         let code = unsafe { sys::cuMemAllocAsync(&raw mut address, bytes.max(1), stream.raw()) };
         if code == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             let (available, _) = context.memory()?;

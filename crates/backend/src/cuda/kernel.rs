@@ -129,8 +129,8 @@ impl Kernel {
             attrs: attributes.as_mut_ptr(),
             numAttrs: count,
         };
-        // SAFETY: function and stream live, the attributes outlive the call, and the pointers lead to values that are
-        // as large as the parameters, which the driver copies before it returns.
+        // SAFETY: function and stream are alive, the attributes outlive the call, and the pointers refer to values that
+        // are as large as the parameters, which the driver copies before it returns.
         check("cuLaunchKernelEx", unsafe {
             sys::cuLaunchKernelEx(&raw const config, self.function, arguments.pointers(), std::ptr::null_mut())
         })
@@ -191,8 +191,8 @@ impl Kernel {
         // The part shared by both calls.
         macro_rules! queue {
             ($call:ident $(, $end:expr)?) => {
-                // SAFETY: function and stream live; the pointers lead to values that are as large as the parameters,
-                // which the driver copies before it returns and does not write.
+                // SAFETY: function and stream are alive; the pointers refer to values that are as large as the
+                // parameters, which the driver copies before it returns and does not write.
                 check(stringify!($call), unsafe {
                     sys::$call(
                         self.function,
@@ -290,7 +290,7 @@ fn parameters(function: sys::CUfunction) -> Result<Option<Vec<usize>>, DeviceErr
     let mut sizes = Vec::new();
     loop {
         let (mut offset, mut size) = (0, 0);
-        // SAFETY: the entry point exists, the function lives, both results outlive the call.
+        // SAFETY: the entry point exists, the function is valid, both results outlive the call.
         let code = unsafe { sys::cuFuncGetParamInfo(function, sizes.len(), &raw mut offset, &raw mut size) };
         if code == sys::CUresult::CUDA_ERROR_INVALID_VALUE {
             return Ok(Some(sizes));
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn each_pointer_leads_to_its_value() {
         let arguments = Arguments::new(vec![7, u64::from(2.5_f32.to_bits())]);
-        // SAFETY: the pointers lead into the boxed values, which `arguments` keeps.
+        // SAFETY: the pointers refer to the boxed values, which `arguments` keeps.
         let read: Vec<u32> = arguments.pointers.iter().map(|p| unsafe { p.cast::<u32>().read() }).collect();
         assert_eq!(read, [7, 2.5_f32.to_bits()]);
     }
@@ -345,13 +345,13 @@ mod tests {
     #[test]
     fn a_value_that_was_replaced_is_the_one_that_its_pointer_leads_to() {
         let packed = Arguments::from_lists(vec![vec![1], vec![2, 3], vec![4]]);
-        // SAFETY: three arguments have three pointers, the last of which leads to its own value.
+        // SAFETY: three arguments have three pointers, the last of which refers to its own value.
         let last = unsafe { (*packed.pointers().add(2)).cast::<u64>().read() };
         assert_eq!(last, 4, "a struct of two words is one argument");
         let mut arguments = Arguments::new(vec![1, 2, 3]);
         arguments.set(1, 1 << 40);
         arguments.set(9, 5);
-        // SAFETY: the pointers lead into the boxed values, which `arguments` keeps.
+        // SAFETY: the pointers refer to the boxed values, which `arguments` keeps.
         let read: Vec<u64> = arguments.pointers.iter().map(|p| unsafe { p.cast::<u64>().read() }).collect();
         assert_eq!(read, [1, 1 << 40, 3]);
     }

@@ -79,7 +79,7 @@ impl ContextLimits {
         if let Some(kept) = self.priority.filter(|kept| priority(stream) != Some(*kept)) {
             let value = sys::CUstreamAttrValue { priority: kept };
             let which = sys::CUstreamAttrID::CU_LAUNCH_ATTRIBUTE_PRIORITY;
-            // SAFETY: the stream lives, and the value belongs to the attribute and outlives the call.
+            // SAFETY: the stream is alive, and the value belongs to the attribute and outlives the call.
             check("cuStreamSetAttribute", unsafe { sys::cuStreamSetAttribute(stream.raw(), which, &raw const value) })?;
         }
         if self.limits.iter().any(|(limit, _)| *limit == sys::CUlimit::CU_LIMIT_PERSISTING_L2_CACHE_SIZE) {
@@ -95,7 +95,7 @@ impl ContextLimits {
         };
         let value = sys::CUstreamAttrValue { accessPolicyWindow: none };
         let window = sys::CUstreamAttrID::CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
-        // SAFETY: the stream lives, and the value belongs to the attribute and outlives the call.
+        // SAFETY: the stream is alive, and the value belongs to the attribute and outlives the call.
         check("cuStreamSetAttribute", unsafe { sys::cuStreamSetAttribute(stream.raw(), window, &raw const value) })
     }
 }
@@ -116,7 +116,7 @@ fn carve_out() -> Option<sys::CUfunc_cache> {
 
 fn priority(stream: &Stream) -> Option<c_int> {
     let mut value = 0;
-    // SAFETY: the stream lives, and `value` outlives the call.
+    // SAFETY: the stream is alive, and `value` outlives the call.
     let code = unsafe { sys::cuStreamGetPriority(stream.raw(), &raw mut value) };
     (code == sys::CUresult::CUDA_SUCCESS).then_some(value)
 }
@@ -126,7 +126,7 @@ fn priority(stream: &Stream) -> Option<c_int> {
 fn is_busy(context: &Context) -> Result<bool, DeviceError> {
     let Some(record) = api()?.record_context else { return Ok(false) };
     let event = Event::untimed()?;
-    // SAFETY: the entry point has the signature of its type, and both handles live.
+    // SAFETY: the entry point has the signature of its type, and both handles are alive.
     if unsafe { record(context.raw(), event.raw()) } != sys::CUresult::CUDA_SUCCESS {
         return Ok(false);
     }

@@ -1,4 +1,4 @@
-//! Links code from several sources, and code that launches kernels with the toolkit's device runtime. The driver's
+//! Links code from several sources, and links the toolkit's device runtime to code that launches kernels. The driver's
 //! linker accepts NVRTC's output, so the toolkit's libraries need not match the driver.
 //!
 //! The linked cubin is cached next to the code, so each pair of code and library is linked once per driver and
@@ -112,7 +112,7 @@ impl Linker {
         };
         let path = c_path(library)?;
         for Input { name, bytes } in inputs {
-            // SAFETY: the state lives; the data is as long as stated, PTX including its NUL; the name is
+            // SAFETY: the state is alive; the data is as long as stated, PTX including its NUL; the name is
             // NUL-terminated; there are no options, for which null is allowed.
             let added = unsafe {
                 sys::cuLinkAddData_v2(
@@ -129,12 +129,12 @@ impl Linker {
             self.judge("cuLinkAddData", added)?;
         }
         let kind = sys::CUjitInputType::CU_JIT_INPUT_LIBRARY;
-        // SAFETY: the state lives; the path is NUL-terminated; there are no options, for which null is allowed.
+        // SAFETY: the state is alive; the path is NUL-terminated; there are no options, for which null is allowed.
         let added =
             unsafe { sys::cuLinkAddFile_v2(self.state, kind, path.as_ptr(), 0, ptr::null_mut(), ptr::null_mut()) };
         self.judge("cuLinkAddFile", added)?;
         let (mut cubin, mut size): (*mut c_void, usize) = (ptr::null_mut(), 0);
-        // SAFETY: the state lives, and both results outlive the call.
+        // SAFETY: the state is alive, and both results outlive the call.
         let done = unsafe { sys::cuLinkComplete(self.state, &raw mut cubin, &raw mut size) };
         self.judge("cuLinkComplete", done)?;
         // SAFETY: the driver returns this many bytes at this address, which live until the state is destroyed; they are

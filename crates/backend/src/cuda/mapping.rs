@@ -1,7 +1,8 @@
 //! Maps device memory into a separate range, followed by unmapped addresses.
 //!
 //! Memory from `cuMemAlloc` borders on other memory, so a write far past a buffer hits something else unnoticed. Here
-//! each allocation is mapped into a reserved range that is one granule (2 MiB) longer. An access there faults.
+//! each allocation is mapped into a reserved range that is one granule (2 MiB) longer. An access to the extra granule
+//! faults.
 
 use cudarc::driver::sys;
 
@@ -73,7 +74,7 @@ impl Mapping {
 struct Physical(sys::CUmemGenericAllocationHandle);
 
 impl Physical {
-    /// `enough` reports exhausted memory.
+    /// Allocates memory; `enough` reports that there is not enough.
     fn new(
         bytes: usize,
         properties: &sys::CUmemAllocationProp,
@@ -103,7 +104,7 @@ struct Range {
 }
 
 impl Range {
-    /// `enough` reports exhausted addresses.
+    /// Reserves addresses; `enough` reports that there are not enough.
     fn reserve(bytes: usize, enough: &dyn Fn(sys::CUresult) -> Result<(), DeviceError>) -> Result<Self, DeviceError> {
         let mut address: sys::CUdeviceptr = 0;
         // SAFETY: `address` outlives the call; zeros leave alignment and location to the driver, and the flags must be
@@ -117,7 +118,7 @@ impl Range {
 
 impl Drop for Range {
     fn drop(&mut self) {
-        // SAFETY: reserved in `reserve`, freed once; nothing is mapped there any more.
+        // SAFETY: reserved in `reserve`, freed once; nothing is mapped into it any more.
         let _ = unsafe { sys::cuMemAddressFree(self.address, self.bytes) };
     }
 }

@@ -57,7 +57,7 @@ pub(super) struct PinnedMemory {
 }
 
 impl PinnedMemory {
-    /// Allocates zeroed bytes; `mapped` gives them a device address, too.
+    /// Allocates zeroed bytes; if `mapped`, they have a device address, too.
     pub fn alloc(bytes: usize, mapped: bool) -> Result<Self, DeviceError> {
         let flags = if mapped { sys::CU_MEMHOSTALLOC_DEVICEMAP } else { 0 };
         let mut host: *mut c_void = ptr::null_mut();
@@ -67,7 +67,7 @@ impl PinnedMemory {
             call: "cuMemHostAlloc",
             message: format!("{bytes} bytes of pinned memory came back at a null address"),
         })?;
-        // SAFETY: the driver returned `bytes` writable bytes there, and nothing else refers to them yet.
+        // SAFETY: the driver returned `bytes` writable bytes at `host`, and nothing else refers to them yet.
         unsafe { host.write_bytes(0, bytes) };
         Ok(Self { host, bytes })
     }

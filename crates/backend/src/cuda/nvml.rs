@@ -1,7 +1,7 @@
 //! Settings and current state of a GPU, read from NVML.
 //!
 //! Nothing is changed: no clock, no power limit, no mode. The library is opened at run time under the name that the
-//! driver installs. Without it, or if it does not know a figure, that figure is absent.
+//! driver installs. A figure is absent if there is no library or the library does not report it.
 
 use std::ffi::{CStr, CString, c_uint, c_ulonglong};
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
 //! Host functions of plug-ins: shared libraries built by nvcc, loaded into this process.
 //!
 //! A function queues work in a given stream. The CUDA runtime in its library uses the current context, which is the
-//! device's primary one. A function that crashes ends the worker, which costs only its own row.
+//! device's primary one. A function that crashes ends the worker, and only the function's own row is lost.
 //! `docs/reference/host-functions.md` is the contract for authors of functions.
 
 use std::cell::Cell;
@@ -60,7 +60,7 @@ pub(super) struct HostFunction {
     name: String,
     call: Call,
     describe: Option<Describe>,
-    /// State made by `NAME_prepare`, and the function that releases it.
+    /// State created by `NAME_prepare`, and the function that releases it.
     state: *mut c_void,
     release: Option<Release>,
     /// Whether it has run: only then has the runtime loaded its kernels.
@@ -95,8 +95,8 @@ impl HostFunction {
         };
         let prepare = format!("{name}_prepare");
         if let Ok(make_ready) = plugin.find::<Prepare>(&prepare) {
-            // SAFETY: the signature is the contract's; the stream lives, the pointers lead to the arguments' values,
-            // and `state` outlives the call.
+            // SAFETY: the signature is the contract's; the stream is alive, the pointers refer to the arguments'
+            // values, and `state` outlives the call.
             let code = unsafe { make_ready(stream.raw(), arguments.pointers(), &raw mut function.state) };
             stream.settle(function.judge(&prepare, code))?;
             function.release = plugin.find(&format!("{name}_release")).ok();
@@ -106,8 +106,8 @@ impl HostFunction {
 
     /// Calls the function, which queues its work.
     pub fn call(&self, stream: &Stream, arguments: &Arguments) -> Result<(), DeviceError> {
-        // SAFETY: the signature is the contract's; the stream and the state live, and the pointers lead to values that
-        // are as large as the manifest states.
+        // SAFETY: the signature is the contract's; the stream and the state are alive, and the pointers refer to values
+        // that are as large as the manifest states.
         let code = unsafe { (self.call)(stream.raw(), arguments.pointers(), self.state) };
         self.judge(&self.name, code)
     }

@@ -1,7 +1,7 @@
 //! Detects host functions that do work in a stream other than the one they are given.
 //!
 //! Events in the given stream do not time work elsewhere. A function that waits for such work, or whose work is short,
-//! leaves a right result and seems to take no time. So some runs are probed. While the gate holds the stream, the
+//! leaves a correct result and seems to take no time. So some runs are probed. While the gate holds the stream, the
 //! outputs must keep the poison of their preparation. After the function's own work in the stream, they must already
 //! have their final content. A function cannot distinguish a probed run from a timed one.
 

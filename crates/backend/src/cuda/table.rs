@@ -349,7 +349,7 @@ impl Table {
         Ok(handle)
     }
 
-    /// Size in bytes and bits of an argument.
+    /// Size of an argument in bytes, and its bits.
     fn argument(&self, argument: &LaunchArg, views: &Views) -> Result<(usize, Vec<u64>), DeviceError> {
         Ok(match argument {
             LaunchArg::Buffer(id) => (size_of::<sys::CUdeviceptr>(), vec![self.buffer(*id)?.address]),

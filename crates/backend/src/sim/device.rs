@@ -25,7 +25,7 @@ pub(super) struct LoadedModule {
     resources: BTreeMap<String, KernelResources>,
     /// Names of the writable variables.
     variables: Vec<String>,
-    /// Note that registers are assumed, because the code is for a newer GPU than this one.
+    /// Message about assumed registers, if the code is for a newer GPU than this one.
     pub assumed: Option<String>,
 }
 
@@ -159,7 +159,7 @@ fn unknown(what: &str, number: u32) -> DeviceError {
     DeviceError::Driver { call: "simulator", message: format!("there is no {what} {number} on the device") }
 }
 
-/// Note that registers are assumed, if the code's target is newer than the device. The compiler no longer supports the
+/// Message about assumed registers, if the code's target is newer than the device. The compiler no longer supports the
 /// device, and code for another architecture may need a different number of registers.
 fn assumed_registers(ptx: &str, profile: &DeviceProfile) -> Option<String> {
     let target = ptx.lines().find_map(|line| line.strip_prefix(".target sm_"))?;

@@ -51,7 +51,7 @@ impl SimDevice {
         Ok(report)
     }
 
-    /// Bytes of an argument. Objects made for the launch are added to `images`.
+    /// Bytes of an argument. Objects created for the launch are added to `images`.
     fn argument(&mut self, arg: &LaunchArg, images: &mut Vec<u64>) -> Result<Vec<u8>, DeviceError> {
         Ok(match arg {
             LaunchArg::Buffer(id) => self.buffer(*id)?.address.to_le_bytes().to_vec(),
@@ -105,7 +105,7 @@ fn append(before: &str, text: &str) -> String {
     all
 }
 
-/// Adds to a launch's error its number, if the batch may have several launches, and the text `printed` before.
+/// Adds to a launch's error the launch's number, if the batch may have several, and the text `printed` before it.
 fn of_launch(error: DeviceError, (number, of): (usize, Option<usize>), printed: &str) -> DeviceError {
     let say = |message: String| match of {
         Some(0 | 1) => message,

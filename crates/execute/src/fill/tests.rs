@@ -276,7 +276,7 @@ proptest! {
         seed in any::<u64>(),
         element in prop::sample::select(vec![ElementType::Bf16, ElementType::F32, ElementType::F64]),
     ) {
-        // Rounded to the type, because bounds between two values of the type become one of them.
+        // Bounds are rounded to the type, because a bound between two values of the type becomes one of them.
         let round = |x: f64| by_type!(element, integer _T => x, float T => T::nearest(x).wide());
         let (low, high) = (round(a.min(b)), round(a.max(b)));
         prop_assume!(low < high);

@@ -138,7 +138,7 @@ impl Kernels {
     }
 }
 
-/// Whether the device finds that all compared elements of a check are right.
+/// Whether the device finds that all compared elements of a check are correct.
 pub fn surely_passes(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan) -> Result<bool, Stop> {
     if case.is_partial {
         return Ok(false);
@@ -158,7 +158,7 @@ fn find_output(bench: &Bench<'_>, case: &ReadyCase<'_>, actual: &RefExpr) -> Opt
     Some((buffer.id, buffer.plan.element, buffer.plan.len))
 }
 
-/// Expected value of a check on the device; `None` if it is not there or has another length.
+/// Expected value of a check on the device; `None` if the device does not hold it or its length differs.
 fn upload_wanted(
     bench: &mut Bench<'_>,
     case: &ReadyCase<'_>,

@@ -1,7 +1,7 @@
-//! Initial contents made on the device, with the same bits as on the host.
+//! Initial contents generated on the device, with the same bits as on the host.
 //!
 //! Elements are drawn as documented in [`fill`](crate::fill), one per thread. A draw that the host's method rejects
-//! shifts all later ones in its chunk of 2^16: such chunks are listed and made on the host. Fills that need
+//! shifts all later ones in its chunk of 2^16: such chunks are listed and generated on the host. Fills that need
 //! transcendental functions, a file, or rounding to 16-bit floats are left to the host.
 
 use std::ops::Range;
@@ -13,7 +13,8 @@ use crate::typed::{Float as _, Typed as _, by_type};
 use runner_backend::{BufferId, Device, DeviceError, LaunchArg};
 use runner_types::{BufferPlan, ElementType, FillPlan};
 
-/// With more rejected draws than this, the host makes the whole buffer: the list is full, and each draw costs a chunk.
+/// With more rejected draws than this, the host generates the whole buffer: the list is full, and each draw costs a
+/// chunk.
 const MOST_REJECTED: usize = FOUND - 1;
 
 /// Arguments of the kernel: the rule and its four numbers.
@@ -42,7 +43,7 @@ impl Kernels {
         }
     }
 
-    /// Writes the elements of a range of the buffer. Chunks that the host must make come from `plan`.
+    /// Writes the elements of a range of the buffer. Chunks that the host must generate come from `plan`.
     fn fill_range(
         &self,
         device: &mut dyn Device,
@@ -75,7 +76,7 @@ impl Kernels {
     }
 }
 
-/// Makes chunks on the host; returns false if it cannot.
+/// Generates chunks on the host; returns false if it cannot.
 fn mend(device: &mut dyn Device, plan: &BufferPlan, to: BufferId, mut chunks: Vec<u64>) -> Result<bool, DeviceError> {
     chunks.sort_unstable();
     chunks.dedup();
@@ -94,7 +95,7 @@ impl Rule {
     }
 }
 
-/// Kernel rule of a fill; `None` if the host must make or reject it.
+/// Kernel rule of a fill; `None` if the host must generate or reject it.
 fn rule(element: ElementType, fill: &FillPlan) -> Option<Rule> {
     let plain = |kind, a, b| Rule { kind, numbers: [a, b, 0, 0], seed: None, width: 32, rejected: 0 };
     by_type!(

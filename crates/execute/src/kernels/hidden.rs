@@ -1,6 +1,6 @@
 //! Expected values in device memory, unreadable to the code under test.
 //!
-//! Uploaded expected values are in the memory of the process whose kernels are judged, and a kernel could look for
+//! Uploaded expected values are in the memory of the process whose kernels are judged, and a kernel could search for
 //! them. So they are masked with a `ChaCha8` stream, under a key that is drawn for each group and passed only to the
 //! comparison. They are masked before the upload, so that no transfer buffer holds them in the clear.
 

@@ -32,7 +32,7 @@ fn plan(element: ElementType, len: u64, fill: FillPlan) -> BufferPlan {
     BufferPlan { fill: Some(fill), ..fake_backend::buffer_plan("x", element, len, Access::In) }
 }
 
-/// Result of a fill on the device; `None` if it leaves it to the host.
+/// Result of a fill on the device; `None` if the device leaves the fill to the host.
 fn made(device: &mut dyn Device, kernels: &Kernels, plan: &BufferPlan) -> Option<Vec<u8>> {
     let size = plan.bytes().0 as usize;
     let id = device.alloc(size, 0).unwrap();
@@ -221,7 +221,7 @@ fn tolerances() -> [Tolerance; 4] {
     [of(0.0, 0.0, 0), of(0.0, 1e-5, 0), of(2.5, 0.0, 0), of(0.0, 0.0, 1)]
 }
 
-/// Number of pairs that the host rejects, and that the device doubts.
+/// Number of pairs that the host rejects, and number that the device doubts.
 fn judged(got: ElementType, wanted: ElementType, tolerance: &Tolerance) -> (u64, u64) {
     let (mut device, kernels) = bench();
     let (left, right) = pairs(got, wanted);
@@ -242,7 +242,7 @@ fn the_device_doubts_exactly_what_the_host_refuses() {
             let (refused, doubted) = judged(element, element, &tolerance);
             let of_16_bits = matches!(element, ElementType::F16 | ElementType::Bf16);
             if of_16_bits {
-                // Their infinities and ULP bounds are left to the host.
+                // Infinities and ULP bounds of 16-bit floats are left to the host.
                 assert!(doubted >= refused, "{element} {tolerance:?}: {doubted} doubted, {refused} refused");
             } else {
                 assert_eq!(doubted, refused, "{element} {tolerance:?}");

@@ -31,7 +31,7 @@ pub fn sorted(element: ElementType, x: &Operand) -> Operand {
     wide(element, lanes)
 }
 
-/// Inclusive sums; those of floats are compensated (Neumaier).
+/// Inclusive prefix sums; float sums are compensated (Neumaier).
 pub fn scanned(element: ElementType, x: &Operand) -> Operand {
     let lanes = match all_lanes(x) {
         Lanes::Int(mut lanes) => {

@@ -1,4 +1,4 @@
-//! How far a right result may be from a reference: a bound on the rounding errors for any order of its operations.
+//! How far a correct result may be from a reference: a bound on the rounding errors for any order of its operations.
 //!
 //! A result near 0 that is a sum of large terms has an error that is small relative to the terms but not to the result.
 //! So the sizes of the terms are tracked through the expression together with its values. An expression of k operations
@@ -40,7 +40,7 @@ pub fn bounds<E: From<String>>(
     Ok(bounds)
 }
 
-/// `elements` selects elements of an array; `None` means all.
+/// Terms of an expression. `elements` selects elements of an array; `None` means all.
 fn terms<E: From<String>>(
     expression: &RefExpr,
     elements: Option<&[usize]>,

@@ -1,7 +1,7 @@
 //! Reductions: arrays to one number, block by block.
 //!
-//! An array may be in memory, or be made block by block as needed, so a reduction of gigabytes does not take gigabytes
-//! of memory.
+//! An array may be in memory, or be generated block by block as needed, so a reduction of gigabytes does not take
+//! gigabytes of memory.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -11,7 +11,7 @@ use super::super::typed::{Float, Typed, by_type};
 use super::{ElementType, Elementwise, RefExpr, RefFunction, evaluate, names};
 use runner_types::Value;
 
-/// Enough elements for several tasks and an uneven rest.
+/// Enough elements for several tasks and an uneven remainder.
 const MANY: usize = 3 * (1 << 16) + 4321;
 
 fn ints(element: ElementType, values: &[i128]) -> Operand {
@@ -416,7 +416,7 @@ fn a_constant_is_a_number_or_refused() {
     assert_eq!(error, "the check's bool `true` is not a number");
 }
 
-/// An element type with values of it, often near its limits, where arithmetic wraps.
+/// An element type and some of its values, often near its limits, where arithmetic wraps.
 fn typed_integers(len: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = (ElementType, Vec<i128>)> {
     let len = len.into();
     prop::sample::select(integer_types().collect::<Vec<_>>()).prop_flat_map(move |element| {

@@ -106,7 +106,7 @@ fn a_kernel_that_returns_early_because_its_output_exists_is_wrong() {
 fn a_kernel_that_returns_early_because_a_part_of_its_output_is_right_is_wrong_in_a_span() {
     let early = |call: &mut Call<'_>| {
         let [wanted, found] = [call.read(0)?, call.read(1)?];
-        // Not in the launches that are checked first.
+        // Cheats only after the launches that are checked first.
         if call.nth > 3 && wanted[..4] == found[..4] { Ok(()) } else { right(call) }
     };
     for regime in [Regime::Warm, Regime::Graph] {
@@ -173,12 +173,13 @@ fn random_inputs_have_three_contents_of_which_the_first_is_the_manifests() {
     assert!(contents[0] == manifest);
     let equal = contents[0].chunks(4).zip(contents[1].chunks(4)).filter(|(one, other)| one == other).count();
     assert!(equal < 5, "{equal} of {N} integers are equal");
-    // The third differs from the first in a range of a half to a sixteenth, which comes from the second.
+    // The third set differs from the first in a range of a half to a sixteenth of the buffer, which comes from the
+    // second.
     let others: Vec<usize> = (0..4 * N as usize).filter(|byte| contents[2][*byte] != contents[0][*byte]).collect();
     let stretch = others[0] / 4..others[others.len() - 1] / 4 + 1;
     assert!((N as usize / 16 - 2..=N as usize / 2).contains(&stretch.len()), "{stretch:?}");
     assert!(contents[2][4 * stretch.start..4 * stretch.end] == contents[1][4 * stretch.start..4 * stretch.end]);
-    // Another run has another second set.
+    // The second set differs from run to run.
     assert!(seen(&random("it"), 256 << 20).1[1] != contents[1]);
 }
 
@@ -292,7 +293,7 @@ fn a_variable_that_no_launch_writes_costs_no_copy_and_one_that_is_written_late_v
     assert_eq!(said.outcome("it"), Outcome::Measured);
     let seen = seen.lock().unwrap();
     let found_it: Vec<u64> = seen.iter().filter(|(_, held)| *held == [7; 4]).map(|(nth, _)| *nth).collect();
-    // Launches from the 13th to the end of those samples saw the changed variable; none of the kept samples did.
+    // Launches from the 13th to the last discarded sample saw the changed variable; none of the kept samples did.
     let samples = said.measurement("it").unwrap().rounds.len() as u64;
     let last = seen.last().unwrap().0;
     assert!(!found_it.is_empty() && found_it.iter().all(|nth| *nth + samples <= last), "{found_it:?} {samples} {last}");

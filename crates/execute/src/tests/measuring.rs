@@ -331,7 +331,7 @@ fn a_case_larger_than_the_memory_leaves_it_to_the_others() {
     large.body = BodyPlan::Launches(vec![launch("large", &["small", "out"])]);
     let kernels = ["first", "large", "last"].map(|name| (name, kernel(right))).to_vec();
     let said = run(device(kernels), &group(vec![copy("first"), large, copy("last")]));
-    // It is finally tried alone: out of 256 MiB it then has a buffer of 2000 bytes between two guard zones of 64 KiB.
+    // Finally it is tried alone: 256 MiB then hold only a buffer of 2000 bytes between two guard zones of 64 KiB.
     let available = (256 << 20) - 2000 - 131_072;
     assert_eq!(said.outcome("large"), Outcome::OutOfMemory { needed: (4 << 30) + 131_072, available });
     assert_eq!(said.outcome("first"), Outcome::Measured);

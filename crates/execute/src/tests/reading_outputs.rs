@@ -17,7 +17,7 @@ fn adds(factor: f32) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send
     }
 }
 
-/// Like the kernel above, for integers.
+/// Adds its first argument to its second, for integers.
 fn adds_integers(call: &mut Call<'_>) -> Result<(), DeviceError> {
     let integers = |bytes: Vec<u8>| -> Vec<i32> {
         bytes.chunks(4).map(|bytes| i32::from_le_bytes(bytes.try_into().unwrap_or_default())).collect()
@@ -85,7 +85,7 @@ fn integers_that_depend_on_the_poison_are_wrong_and_the_message_says_why() {
     let kernels = || vec![("plain", kernel(adds_integers)), ("other", kernel(adds_integers))];
     let what = run(device(kernels()), &group(pair(ElementType::I32).into())).mismatch("other").what;
     assert!(what.contains("in a second launch") && what.contains("read before it is written"), "{what}");
-    // If inputs change, the further launches find what the previous one left, as in the reference's launches.
+    // If inputs change, the further launches find what the previous one left, just as the reference's launches do.
     let mut jobs = pair(ElementType::I32);
     for job in &mut jobs {
         job.buffers[0].fill = Some(FillPlan::Uniform { low: Value::Int(0), high: Value::Int(1 << 30), seed: 5 });

@@ -61,7 +61,7 @@ fn memory_that_each_run_allocates_is_fresh_on_the_hosts_clock_and_stays_elsewher
     job.body = BodyPlan::Launches(vec![launch("it", &["input", "out", "sums"])]);
     let said = run(device(vec![("it", taking(1000.0))]), &group(vec![job]));
     assert_eq!(said.outcome("it"), Outcome::Measured);
-    // Ten samples; none for the runs before them, and none in the other regime.
+    // One allocation for each of the ten samples; none for the runs before them, and none in the other regime.
     assert_eq!(said.device.fresh(), [(400, Allocation::EachRunAsync); 10]);
 }
 

@@ -105,8 +105,8 @@ fn a_reference_is_worked_out_once_for_all_who_have_its_inputs() {
     assert_ne!(first, other);
 }
 
-/// Length at which buffers of 64-bit elements are too large to be made in memory just for a reduction, with an uneven
-/// rest.
+/// Length at which buffers of 64-bit elements are too large to be generated in memory just for a reduction, with an
+/// uneven remainder.
 const LARGE: u64 = (1 << 21) + 4321;
 
 fn large(name: &str, element: ElementType, fill: FillPlan) -> BufferPlan {

@@ -47,7 +47,7 @@ fn samples_next_to_a_look_that_finds_the_device_throttled_are_taken_anew() {
         let measurement = said.measurement(variant).unwrap();
         assert!(measurement.rounds.len() >= 10, "{variant}: {:?}", numbers(&measurement.rounds));
         assert_eq!(measurement.discarded.first().map(|round| round.round), Some(0), "{variant}");
-        // Samples up to the second look are next to the first look.
+        // All samples up to the second look are adjacent to the first look.
         let second = measurement.looks[1].after;
         assert_eq!(numbers(&measurement.discarded), (0..=second).collect::<Vec<_>>(), "{variant}");
         assert!(measurement.rounds.iter().all(|round| round.round > second), "{variant}");

@@ -17,9 +17,9 @@ const WORDS: [&str; 8] = ["cpu", "reference", "host", "gold", "serial", "sequent
 /// A host function that may serve as the reference.
 #[derive(Debug, Clone)]
 pub struct Reference {
-    /// C++ source for the manifest, which is to be written there.
+    /// Path of the C++ source in the manifest; the source is to be written to this file.
     pub path: String,
-    /// The function with what it needs, as C++.
+    /// The function and everything that it needs, as C++.
     pub half: String,
     pub function: HostFunction,
     /// Place for messages: `sum_cpu, k.cu:12`.
@@ -89,7 +89,7 @@ pub fn source(reference: &Reference, places: &[DraftParameter]) -> Option<String
     Some(text)
 }
 
-/// An integer expression of a manifest in C++, whose names are added; `None` for operators that C++ lacks.
+/// A manifest's integer expression as C++; adds its names to `names`. `None` for operators that C++ lacks.
 fn integer(text: &str, names: &mut BTreeSet<String>) -> Option<String> {
     let words = tokens(text);
     let is_known = |word: &&str| {

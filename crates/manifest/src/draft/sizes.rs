@@ -1,8 +1,8 @@
 //! Chooses the sizes, launches and buffer lengths of a draft.
 //!
 //! Sizes differ from each other and are not powers of two, so that a kernel that mixes them up, or that is wrong at an
-//! edge, gives a different result. A size that no kernel compares with an index must be a multiple of the block size.
-//! Buffer lengths and grids follow from how far the kernels' bodies reach with such sizes.
+//! edge, computes a different result. A size that no kernel compares with an index must be a multiple of the block
+//! size. Buffer lengths and grids follow from how far the kernels' bodies reach with such sizes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +74,7 @@ pub struct Sizes {
     pub values: BTreeMap<usize, String>,
     /// Length of each pointer parameter's buffer, in elements of its type.
     pub lens: BTreeMap<usize, String>,
-    /// Parameters whose elements are indices. If the indexed buffers are only read, with the largest index.
+    /// Parameters whose elements are indices, each with the largest index if the indexed buffers are only read.
     pub indices: BTreeMap<usize, Option<String>>,
     pub shapes: Vec<Shape>,
     /// Default values of the axis for a GPU and for the simulator.
@@ -126,7 +126,7 @@ struct Plan<'a> {
     of: BTreeMap<usize, usize>,
     /// Values of integer parameters while bodies are read.
     stand_ins: BTreeMap<usize, i128>,
-    /// Parameters whose size must be a multiple of a block.
+    /// Size parameters that must be a multiple of the block size.
     whole: BTreeSet<usize>,
     kept: BTreeMap<usize, i128>,
 }
@@ -185,7 +185,7 @@ impl Plan<'_> {
         })
     }
 
-    /// Whether an integer has one byte, and so is no size.
+    /// Whether an integer has one byte and so is not a size.
     fn is_narrow(&self, position: usize) -> bool {
         self.kernels.iter().enumerate().any(|(kernel, wanted)| {
             let base = wanted.signature.parameters.get(position).map(|parameter| self.base(kernel, &parameter.base));
@@ -332,7 +332,7 @@ impl Plan<'_> {
         })
     }
 
-    /// Keeps the source's value of each size that a launch cannot follow by changing only its grid.
+    /// Keeps the source's value of each size to which a launch cannot adapt by changing only its grid.
     fn keep(&mut self) {
         let mut kept = BTreeMap::new();
         for kernel in 0..self.kernels.len() {
@@ -365,7 +365,7 @@ impl Plan<'_> {
                     && self.kernels[kernel].constants.iter().any(|(name, other)| {
                         *other == value && body.is_some_and(|body| body.mentions(|token| token == name))
                     });
-                // The file fixes it, and the launch does not depend on it.
+                // The file fixes the value, and the launch does not depend on it.
                 let is_fixed = Self::host_name(launch, *position)
                     .is_some_and(|name| self.kernels[kernel].constants.contains_key(name))
                     && !mentions(&launch.grid)
@@ -479,7 +479,7 @@ impl Plan<'_> {
         scope
     }
 
-    /// The same for sizes as small as the simulator's.
+    /// Like [`Self::scope`], for sizes as small as the simulator's.
     fn small_scope(&self, kernel: usize, block: &[i128]) -> Scope {
         let mut scope = self.scope(block);
         let small = if dimensions(&self.kernels[kernel]) == 1 { 1 << 15 } else { 1 << 7 };
@@ -813,7 +813,7 @@ impl Plan<'_> {
         })
     }
 
-    /// Terms for lengths: the sizes and the values that the user gave.
+    /// Terms for lengths: the sizes, and the values given by the user.
     fn terms(&self) -> Vec<(String, i128)> {
         let sizes = self.sizes.iter().map(|size| (size.name.clone(), size.stand_in));
         let given = self.meanings.iter().filter_map(|(position, meaning)| match meaning {

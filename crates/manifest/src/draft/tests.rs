@@ -243,7 +243,7 @@ __global__ void bytes(char *data, char value, int n)
 fn structs_and_textures_have_a_value_for_each_field() {
     let [text, why] = draft_of(RECORDS, &["paint"], |_| {}).unwrap_or_else(|faults| [String::new(), faults.join("\n")]);
     for part in [
-        // Points are two floats, and as many as the width of the box.
+        // A point has two floats, and there are as many points as the box is wide.
         "[buffers.input]\ntype   = \"f32\"\nlen    = \"106\"",
         "[buffers.view_points]\ntype   = \"f32\"\nlen    = \"n * 2\"",
         "grid   = [\"ceil_div(53, block)\"]",
@@ -272,7 +272,7 @@ fn templates_get_arguments_that_their_names_suggest() -> Result<(), Vec<String>>
     let known = KernelFile::read(&path, &[], &[]).map_err(|error| vec![error.to_string()])?.kernels;
     let guessed = known.iter().find(|kernel| kernel.name == "guessed").ok_or_else(Vec::new)?;
     assert_eq!(super::template_guess(guessed, &[]), ["float", "16", "false"]);
-    // `T` of the function that launches it means nothing here.
+    // The `T` of the launching function means nothing here.
     assert_eq!(super::template_guess(guessed, &["T".into(), "8".into(), "true".into()]), ["float", "8", "true"]);
     assert_eq!(super::template_guess(guessed, &["double".into()]), ["double", "16", "false"]);
     Ok(())

@@ -50,7 +50,7 @@ table! {
     }
 }
 
-/// Pattern for the schema: the name of an element type, or a template that gives one.
+/// Pattern for the schema: the name of an element type, or a template that yields one.
 fn element_pattern() -> String {
     let names = ElementType::NAMES.join("|");
     format!("\\{{|^\\s*({names}|{})\\s*$", ElementType::VECTORS)
@@ -122,7 +122,7 @@ table! {
     }
 }
 
-/// Keys of a fill, of which a table has exactly one, and whether `seed` has a meaning with it.
+/// Keys of a fill, of which a table has exactly one, and whether `seed` applies to it.
 pub const FILLS: [(&str, bool); 15] = [
     ("iota", false),
     ("uniform", true),

@@ -124,7 +124,7 @@ table! {
 }
 
 impl RawFailsWhere {
-    /// Condition of each way that is given.
+    /// Condition of each given way to fail.
     pub fn conditions(&self) -> Vec<(Failure, &Expression)> {
         let given = [
             (Failure::Wrong, &self.wrong),

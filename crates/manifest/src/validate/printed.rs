@@ -38,7 +38,7 @@ pub fn printed(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<
     }
 }
 
-/// Reports other keys in a check of printed lines, which they do not apply to.
+/// Reports other keys in a check of printed lines, to which they do not apply.
 fn alone(ctx: &mut Context, raw: &RawCheck, printed: &Span) {
     let others = [
         ("actual", raw.actual.as_ref().map(|actual| actual.0.span.clone())),

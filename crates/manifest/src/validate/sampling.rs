@@ -9,7 +9,7 @@ use crate::raw::{RawBlocks, RawManifest};
 use runner_experiment::{BodySpec, CheckSpec, Expectation, LaunchSpec, PrintedSpec, VariantSpec};
 use runner_lang::diagnostics::Diagnostic;
 
-/// The checks shared by all variants.
+/// Checks and printed lines for variants without their own.
 pub struct Shared<'a> {
     pub checks: &'a [CheckSpec],
     pub printed: Option<&'a PrintedSpec>,

@@ -62,8 +62,8 @@ impl CaseEvaluator<'_> {
         Ok(launches)
     }
 
-    /// Runs `step` `count` times, or once if there is no count, with the index of the repetition in scope. Passes it
-    /// the total number of repetitions, including those of the `outer` loop.
+    /// Runs `step` `count` times, or once if there is no count, with the index of the repetition in scope. `step`
+    /// receives the total number of repetitions, including those of the `outer` loop.
     pub fn repeat(
         &self,
         count: Option<&Expression>,

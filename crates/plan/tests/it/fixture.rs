@@ -1,4 +1,4 @@
-//! Makes manifests from text, and the device that they are planned for.
+//! Manifests built from text, and the device that they are planned for.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub fn expand(manifest: &Manifest, options: &PlanOptions) -> Plan {
     runner_plan::expand(manifest, options).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-/// Faults that make the plan impossible: message and hint.
+/// Faults that prevent planning: message and hint.
 pub fn faults(manifest: &Manifest, options: &PlanOptions) -> Vec<(String, Option<String>)> {
     let faults = runner_plan::expand(manifest, options).unwrap_err();
     faults.items.into_iter().map(|item| (item.message, item.hint)).collect()

@@ -174,7 +174,7 @@ fn only_what_was_waited_for_is_time_spent_compiling() {
             taking += since.elapsed();
         };
         take(Some(0));
-        // The second unit takes at least as long as the first group runs.
+        // Compiling the second unit takes at least as long as running the first group.
         thread::sleep(PAUSE);
         assert!(begun.send(()).is_ok());
         take(Some(1));

@@ -17,7 +17,7 @@ use super::scripted::{group, spec};
 /// Environment variable that names the folder of a dispatcher. If it is set, the entry point below acts as one.
 const FOLDER: &str = "RUNNER_TEST_DISPATCHER";
 
-/// Not a test by itself: the dispatcher's main function, if the environment asks for it.
+/// Not a test on its own: the dispatcher's main function, if the environment asks for it.
 #[test]
 fn dispatcher_entry() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
@@ -41,7 +41,7 @@ fn dispatcher(folder: &Path, variant: &str) -> Child {
     dispatcher_by("exec env --default-signal=INT,HUP,TERM", folder, variant)
 }
 
-/// The same, after a line of shell code.
+/// Starts a dispatcher like [`dispatcher`], after a line of shell code.
 fn dispatcher_after(line: &str, folder: &Path, variant: &str) -> Child {
     dispatcher_by(&format!("{line}\nexec"), folder, variant)
 }

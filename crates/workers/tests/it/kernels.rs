@@ -35,7 +35,7 @@ fn kernel(name: &'static str, generation: u32) -> FakeKernel {
         let input = call.read(0)?;
         call.write(1, 0, &input)
     };
-    // The time tells which worker a sample is from.
+    // The time shows which worker a sample is from.
     FakeKernel::new(body).taking(move |_| f64::from(generation) * 1000.0)
 }
 
@@ -44,7 +44,7 @@ fn device(generation: u32) -> FakeDevice {
     KERNELS.into_iter().fold(FakeDevice::new(device_info()), add)
 }
 
-/// Not a test by itself: the worker's main function, if the environment asks for it.
+/// Not a test on its own: the worker's main function, if the environment asks for it.
 #[test]
 fn worker_entry() {
     let Some(folder) = as_worker() else { return };
@@ -139,7 +139,7 @@ fn a_matrix_with_every_fault_in_it_measures_every_right_row_in_one_worker() {
     assert_eq!(run.names(), expected);
     assert_eq!(run.outcome("never_ends"), &Outcome::TimedOut { limit_seconds: LIMIT, message: None });
     assert!(message(run.outcome("aborts")).starts_with("the worker was killed by SIGABRT (it aborted itself)"));
-    // Four cases cost their worker, so the fifth worker finishes the group and runs the next one.
+    // Four cases end their worker, so the fifth worker finishes the group and runs the next one.
     let fifth = vec![5.0];
     let samples = ["copies", "copies_too", "copies", "copies_too"].map(|variant| (variant, fifth.clone()));
     assert_eq!(sampled(&run.events), samples);

@@ -205,7 +205,7 @@ fn a_case_whose_worker_is_killed_runs_again() {
     assert_eq!(run.end, RunEnd::Complete);
     let all = ["a", "is_killed_once", "is_killed_once_too", "b"];
     assert_eq!(run.names(), all.into_iter().chain(["c"]).map(|name| (name, "measured")).collect::<Vec<_>>());
-    // Both were killed, one after the other, so the third attempt is complete.
+    // The worker was killed once in each of the two cases, so the third attempt is complete.
     assert_eq!(run.attempts.len(), 4);
     assert!(run.attempts[..3].iter().all(|attempt| *attempt == format!("{} of baseline Some(0)", all.join(" "))));
 }

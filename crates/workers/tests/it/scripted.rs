@@ -77,7 +77,7 @@ pub fn as_worker() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Not a test by itself: the worker's main function, if the environment asks for it.
+/// Not a test on its own: the worker's main function, if the environment asks for it.
 #[test]
 fn worker_entry() {
     let Some(folder) = as_worker() else { return };
@@ -114,7 +114,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// Same order as in a real group: check each case, measure in rounds, settle.
+/// Runs cases in the order of a real group: check each case, measure in rounds, settle.
 fn run_group(folder: &Path, job: &GroupJob, emit: &mut dyn FnMut(Event)) -> Result<(), Lost> {
     let variants: Vec<&str> = job.cases.iter().map(|c| c.case.key.variant.as_str()).collect();
     append(folder, "attempts", format_args!("{} of baseline {:?}", variants.join(" "), job.baseline));
@@ -250,7 +250,7 @@ fn act(folder: &Path, case: &CaseJob, activity: Activity) -> Act {
     Act::Good
 }
 
-/// Like the system when memory runs out.
+/// Kills this process, as the system does when memory runs out.
 fn killed() {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
 }

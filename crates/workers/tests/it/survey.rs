@@ -28,7 +28,7 @@ fn found() -> Survey {
     }
 }
 
-/// The worker's side.
+/// The worker's side of a survey: does what the file `survey` says.
 pub fn act(folder: &Path) -> Result<Survey, DeviceError> {
     match fs::read_to_string(folder.join("survey")).unwrap_or_default().as_str() {
         "hangs" => thread::sleep(NEVER),

@@ -1,4 +1,4 @@
-//! Translation of an expression to PTX. Rejects what would not give the host's value.
+//! Translates an expression to PTX. Rejects expressions whose value could differ from the host's.
 
 use std::fmt::Write as _;
 

@@ -24,7 +24,7 @@ struct Passed<'a> {
     has: Option<ElementType>,
 }
 
-/// Reports buffers that are passed in each other's place.
+/// Reports buffers that are swapped in a launch's arguments.
 pub fn check(ctx: &mut Context, place: &LaunchContext<'_>, launches: &[LaunchSpec], steps: Option<&[StepSpec]>) {
     let signatures: Vec<_> = launches.iter().map(|launch| signature(ctx, launch)).collect();
     let passed: Vec<Vec<Passed<'_>>> =
@@ -81,8 +81,8 @@ fn element_of(template: &Template, scope: &Scope) -> Option<ElementType> {
     template.render(scope, Style::Names).ok()?.trim().parse().ok()
 }
 
-/// Whether a buffer cannot be meant for a pointer: one is a float and the other an integer, or the sizes differ. Byte
-/// types match anything.
+/// Whether a buffer cannot be meant for a pointer: one type is a float and the other an integer, or their sizes differ.
+/// Byte types match anything.
 fn disagrees(has: Option<ElementType>, wanted: Option<ElementType>) -> bool {
     let (Some(has), Some(wanted)) = (has, wanted) else { return false };
     wanted.size() > 1 && has.size() > 1 && (has.size() != wanted.size() || has.is_float() != wanted.is_float())
