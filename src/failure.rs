@@ -42,7 +42,6 @@ impl Failure {
         Self { exit: Exit::Usage, message: message.to_string(), is_rendered: false, is_held: false }
     }
 
-    /// First line of the message.
     pub fn first_line(&self) -> &str {
         self.message.lines().next().unwrap_or_default()
     }

@@ -57,7 +57,6 @@ pub fn write_new(option: &str, path: &Path, text: &str, force: bool) -> Result<(
     write_file(option, path, text)
 }
 
-/// Writes the file that an option names.
 pub fn write_file(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
     let refused = |error: atomic::WriteError| {
         Failure::environment(format!("{option} {}: {error}; name a writable file", path.display()))

@@ -81,8 +81,8 @@ pub fn read(path: &Path) -> Result<PageTemplate, Failure> {
     Ok(template)
 }
 
-/// Calls `make` on records. If they have a user's template, ends the process if that takes too much time or memory:
-/// Tera has no limits, and a single thread cannot be killed. Nothing is written before the page is complete.
+/// Calls `make`, which renders `records`. If they have a user's template, ends the process if that takes too much time
+/// or memory: Tera has no limits, and a single thread cannot be killed. Nothing is written before the page is complete.
 pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Failure> {
     let Some(template) = &records.header.template else { return Ok(make()) };
     let limit = match env::var_os(LIMIT_VARIABLE) {

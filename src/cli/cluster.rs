@@ -20,7 +20,7 @@ pub struct SubmitArgs {
     /// Manifests to run.
     #[arg(required_unless_present = "again", value_name = "MANIFEST")]
     pub manifests: Vec<PathBuf>,
-    /// Give the command of this job again. Only --dry-run, --wait, --rerun, --offline and options that permit something
+    /// Run the command of this job again. Only --dry-run, --wait, --rerun, --offline and options that permit something
     /// can be added.
     #[arg(long, value_name = "JOB")]
     pub again: Option<PathBuf>,
@@ -63,7 +63,7 @@ pub struct SubmitArgs {
     pub verdict: VerdictArgs,
     #[command(flatten)]
     pub site: SiteArgs,
-    /// Words of the command that is given again; empty for those of this process.
+    /// Words of the command that is run again; empty for those of this process.
     #[arg(skip)]
     pub words: Vec<String>,
 }
@@ -113,7 +113,7 @@ pub enum Rerun {
     Shard(String),
 }
 
-/// What the scheduler needs to know. Each option goes before the key of its name in `cluster.toml`.
+/// What the scheduler needs to know. Each option overrides the key of the same name in `cluster.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize)]
 pub struct SiteArgs {
     /// Scheduler of the tasks: slurm, pbs, lsf, flux, hyperqueue or kubernetes [default: slurm]. For all except Slurm,
@@ -158,7 +158,7 @@ pub struct SiteArgs {
     /// Maximum number of concurrent tasks.
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub throttle: Option<NonZeroU32>,
-    /// Maximum number of tasks in the scheduler's queue; the collecting job sends the rest.
+    /// Maximum number of tasks in the scheduler's queue; the collecting job submits the rest.
     #[arg(help_heading = "Scheduler", long, value_name = "N")]
     pub queue: Option<NonZeroU32>,
     /// Maximum size of a job array [default: the scheduler's limit].
@@ -182,7 +182,7 @@ pub struct StatusArgs {
     /// Print one line of JSON for each job.
     #[arg(long)]
     pub json: bool,
-    /// Print again every five seconds, until no task waits or runs.
+    /// Print again every five seconds, until no task is queued or running.
     #[arg(long, requires = "job")]
     pub watch: bool,
 }
@@ -227,10 +227,10 @@ pub struct CollectArgs {
     /// Run this command at the end, with the outcome on its standard input.
     #[arg(long, value_name = "COMMAND", hide = true)]
     pub notify: Option<String>,
-    /// Send the tasks that a limit of queued tasks has kept back, by the script with this hash.
+    /// Submit the tasks that a limit on queued tasks has held back, with the script that has this hash.
     #[arg(long, value_name = "HASH", hide = true, requires = "own_script")]
     pub send_rest: Option<String>,
-    /// The script that runs this command, by which it is sent again.
+    /// The script that runs this command, with which it is submitted again.
     #[arg(long, value_name = "FILE", hide = true, requires = "send_rest")]
     pub own_script: Option<PathBuf>,
 }

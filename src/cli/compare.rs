@@ -26,7 +26,7 @@ pub enum ComparisonFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AllowedDifference {
     Device,
-    /// Another GPU of the same model: call even changes that are smaller than the differences between such GPUs.
+    /// Another GPU of the same model: report even changes that are smaller than the differences between such GPUs.
     Gpu,
     Driver,
     /// How times were measured.

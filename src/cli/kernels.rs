@@ -1,4 +1,4 @@
-//! Arguments of `try` and `init`, which make a manifest for the kernels of a source.
+//! Arguments of `try` and `init`, which draft a manifest for the kernels of a source.
 
 use std::path::PathBuf;
 

@@ -104,7 +104,7 @@ struct Line<'a> {
 #[derive(Default, Serialize)]
 struct Fault<'a> {
     message: &'a str,
-    /// From 1; `None` if the fault is of the whole file.
+    /// 1-based; `None` if the fault concerns the whole file.
     line: Option<usize>,
     column: Option<usize>,
     /// Text about the marked place.

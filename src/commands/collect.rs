@@ -36,7 +36,7 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Some(line) = &args.notify {
         notify(line, &job, &headline, &collected, console);
     }
-    // Marked even after a failure: a user who waits for this job finds its output in the log.
+    // Mark the job even after a failure: a user who waits for this job finds its output in the log.
     if let Err(error) = mark_collected(&args.job, submissions) {
         // Users without write access can collect too.
         console.say(&format!("warning: could not mark the job as collected: {error}"));

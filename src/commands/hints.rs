@@ -10,13 +10,13 @@ pub fn of_job(words: &str, dir: &Path) -> String {
     format!("`runner {words} {}`", shlex::try_quote(&text).unwrap_or(text.as_ref().into()))
 }
 
-/// The command that submits a job again.
+/// The command that resubmits a job.
 pub fn again(dir: &Path, job: &Job) -> String {
     again_with(None, dir, job)
 }
 
 fn again_with(option: Option<&str>, dir: &Path, job: &Job) -> String {
-    // Only its own user may repeat the command of a job, in the folder where it was given.
+    // A job's command can be repeated only by the user who submitted it, and only in the same folder.
     let is_here = std::env::current_dir().is_ok_and(|here| here == job.directory);
     match job.command_line() {
         Some(_) if is_here && Job::is_own(dir) => {

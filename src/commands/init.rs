@@ -11,7 +11,7 @@ use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::write_new;
 
-/// What runs write and no commit should have.
+/// Patterns for files that runs write and that do not belong in a commit.
 const IGNORED: &str = "\
 # Reports are committed; these files are made anew by each run.
 journal.jsonl

@@ -1,4 +1,4 @@
-//! A job's state for people and programs: its progress, what waits and why, what failed and where its log is.
+//! A job's state for people and programs: its progress, what is queued and why, what failed and where its log is.
 //!
 //! `status`, `collect` and `submit` share it, so that they describe a job in the same way.
 

@@ -117,7 +117,7 @@ fn with_headers(sources: &[String], args: &KernelArgs, notes: &mut Vec<String>) 
     args
 }
 
-/// If the sources do not launch a kernel, gives it the launch of another kernel with the same parameters.
+/// If the sources do not launch a kernel, uses the launch of another kernel with the same parameters.
 fn adopt_launches(kernels: &mut [Wanted]) {
     for place in 0..kernels.len() {
         let wanted = &kernels[place];
@@ -313,7 +313,7 @@ fn is_overloaded(signature: &Signature, known: &[Signature]) -> bool {
     known.iter().filter(|other| other.path() == signature.path()).count() > 1
 }
 
-/// Words of kernels' names that say how a kernel computes, not what.
+/// Words in kernel names that say how a kernel computes, not what it computes.
 const OF_VARIANTS: [&str; 68] = [
     "bad",
     "base",
@@ -385,14 +385,14 @@ const OF_VARIANTS: [&str; 68] = [
     "wrong",
 ];
 
-/// Whether two names may be of kernels that compute the same: they share a word, or one has no word but those of
-/// variants.
+/// Whether two names may belong to kernels that compute the same: they share a word, or one has only words of
+/// [`OF_VARIANTS`].
 fn alike(one: &str, other: &str) -> bool {
     let [one, other] = [one, other].map(words);
     one.is_empty() || other.is_empty() || one.iter().any(|word| other.contains(word))
 }
 
-/// Words of a name in lowercase, without those of variants: `sum` and `rows` of `sumRowsKernel_v2`.
+/// Words of a name in lowercase, without those of [`OF_VARIANTS`]: `sum` and `rows` of `sumRowsKernel_v2`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before = '_';

@@ -89,10 +89,10 @@ struct Entry {
     baseline: Option<String>,
     /// Variant names after expansion, in the manifest's order.
     variants: Vec<String>,
-    /// What a run on a GPU has.
+    /// Matrix of a run on a GPU.
     #[serde(flatten)]
     gpu: Matrix,
-    /// What a run on the simulator has.
+    /// Matrix of a run on the simulator.
     simulator: Matrix,
 }
 
@@ -155,8 +155,8 @@ fn table(entries: &[Entry], width: Option<usize>) -> String {
     std::iter::once(row([TITLES[0], TITLES[1]], &[TITLES[2].to_owned()])).chain(rows).collect()
 }
 
-/// Describes variants and axes in lines such as `a (baseline), b` and `n = 1024, 2048; type = f32`, and the simulator's if a
-/// run there has others: `on the simulator 2 cases: n = 64`.
+/// Describes variants and axes in lines such as `a (baseline), b` and `n = 1024, 2048; type = f32`. If a run on the
+/// simulator has others, a line such as `on the simulator 2 cases: n = 64` follows.
 fn lists(entry: &Entry) -> Vec<String> {
     let variant = |name: &String| {
         let is_baseline = entry.baseline.as_ref() == Some(name);

@@ -24,7 +24,7 @@ impl RunOptions {
     /// narrowing and the backend, which the records contain anyway.
     pub fn command(&self, backend: BackendKind) -> Option<String> {
         if let Kind::Try { .. } | Kind::Tune = self.kind {
-            // A search that was resumed is the same search.
+            // A resumed search is reproduced by the same command without `--resume`.
             let given = std::env::args_os().skip(1).filter(|text| text != "--resume");
             let words: Vec<String> = given.map(|text| word(&text.to_string_lossy()).into_owned()).collect();
             return Some(format!("runner {}", words.join(" ")));

@@ -1,7 +1,7 @@
 //! Submits tasks as job arrays, and the job that collects their results.
 //!
-//! Every submission is recorded before and after it is sent. An array whose submission the scheduler did not confirm
-//! keeps its place in the record, and is later found by its tag.
+//! Every submission is recorded before and after the scheduler receives it. An array whose submission the scheduler did
+//! not confirm keeps its place in the record, and is later found by its tag.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -143,7 +143,7 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
     print_commands(job, &arrays, &after.words, console)
 }
 
-/// Prints the submission commands of scripts, with the words by which they wait for other jobs. A search's last task
+/// Prints the submission commands of scripts, with the words that make them wait for other jobs. A search's last task
 /// starts after all others.
 fn print_commands(job: &Job, scripts: &[Script], waiting: &str, console: &mut Console) -> Result<(), Failure> {
     for (rest, script) in (0..scripts.len()).rev().zip(scripts) {
@@ -205,8 +205,8 @@ pub fn send(
     console.print(&format!("runner status {shown}\n"))
 }
 
-/// Sends tasks of the last submission that a limit on queued tasks has held back. Their script must have the hash
-/// `script`; the collecting job is sent again by its own script, `own`. Returns whether there were any.
+/// Submits the tasks of the last submission that a limit on queued tasks has held back. Their script must have the hash
+/// `script`. The collecting job is resubmitted with its own script, `own`. Returns whether there were such tasks.
 pub fn send_rest(dir: &Path, job: &Job, (script, own): (&str, &Path), console: &mut Console) -> Result<bool, Failure> {
     let Some(queue) = job.settings.scheduler.queue() else { return Ok(false) };
     let _lock = lock(dir, console)?;
@@ -222,7 +222,7 @@ pub fn send_rest(dir: &Path, job: &Job, (script, own): (&str, &Path), console: &
     let Scripts { arrays, collecting } = render(&parts, limits, Some(script)).map_err(Failure::usage)?;
     let collecting = collecting.map(|collecting| resubmitted(collecting, own)).transpose()?;
     for array in &arrays {
-        // Others may have write access there, and the script would run as this user.
+        // Others may be able to write to the job's folder, and the script would run as this user.
         let text = regular::read(&array.path).map_err(Failure::environment)?;
         if sha256_hex(&text) != script {
             return Err(Failure::usage(format!(
@@ -239,8 +239,8 @@ pub fn send_rest(dir: &Path, job: &Job, (script, own): (&str, &Path), console: &
     Ok(true)
 }
 
-/// The submission of a collecting job by its own script, `own`: others may be able to write to the job's folder, and a
-/// script from there would run as this user.
+/// Changes the submission of a collecting job to its own script, `own`: others may be able to write to the job's
+/// folder, and a script from there would run as this user.
 fn resubmitted(mut script: Script, own: &Path) -> Result<Script, Failure> {
     let path = own.to_str().ok_or_else(|| Failure::usage(format!("{} is not UTF-8: rename it", own.display())))?;
     for word in script.words.iter_mut().filter(|word| Path::new(word) == script.path) {
@@ -249,7 +249,8 @@ fn resubmitted(mut script: Script, own: &Path) -> Result<Script, Failure> {
     Ok(script)
 }
 
-/// Sends the collecting job again if the last submission has none waiting or running and its results are not collected.
+/// Resubmits the collecting job, unless the last submission's is queued or running, or the results are already
+/// collected.
 pub fn collect_again(
     (dir, job, limits): Place<'_>,
     submissions: &mut [Submission],

@@ -2,7 +2,7 @@
 //!
 //! Nothing is compiled if the hashes of sources and options match the records. If they differ, the measured revision is
 //! looked up in the report's history. It tells which files changed, and its code is compared with the present code, so
-//! that a changed comment makes nothing stale.
+//! a changed comment makes no report stale.
 
 mod code;
 pub mod tree;
@@ -44,8 +44,8 @@ pub enum Tree<'a> {
     Revision(&'a Files),
 }
 
-/// What is not known to be current, in the order of the reports. Reports with neither a manifest nor a checkout around
-/// them are skipped.
+/// Findings about the reports that are not known to be current, in the order of the reports. Reports with neither a
+/// manifest nor a checkout around them are skipped.
 pub fn find<'a>(reports: impl IntoIterator<Item = Placed<'a>>, tree: Tree<'_>) -> Vec<Staleness> {
     let search = Search::new(tree);
     reports.into_iter().filter_map(|report| search.judge(report)).filter(|found| !found.is_current()).collect()

@@ -17,7 +17,7 @@ use runner_cluster::{self, Job, Known, ShardStatus, State, Submission, now, user
 /// Interval of `--watch`. The scheduler is queried less often.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Seconds for which commands reuse an earlier answer. Scripts may call again and again.
+/// Seconds for which commands reuse an earlier answer. Scripts may call them repeatedly.
 const MEMORY: u64 = 5;
 
 /// Seconds after which an array that the scheduler does not list counts as rejected.
@@ -37,7 +37,7 @@ fn all(args: &StatusArgs, console: &mut Console) -> Result<Exit, Failure> {
         let mut known = Known::read(&dir);
         known.expire_after(MEMORY);
         let mut shards = runner_cluster::status(&dir, &job, &submissions, &known);
-        // The other shards have ended, whatever the scheduler says.
+        // Shards that are neither queued nor running have ended, whatever the scheduler says.
         if shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running)) {
             let (asked, silence) = look(&dir, &job, &mut submissions, &mut known, console);
             warn_of(silence, console);
@@ -138,7 +138,7 @@ pub fn look(
             }
             let is_first = !known.has_answer();
             known.add(answer);
-            // Users without write access can look too.
+            // Users without write access can query the status, too.
             if let Err(error) = known.write(dir)
                 && is_first
             {
@@ -175,7 +175,7 @@ fn confirm(queue: &dyn Queue, dir: &Path, job: &Job, submissions: &mut [Submissi
             has_changed = true;
         }
         if has_changed {
-            // If another process is writing the submission, the next look finds this again.
+            // If another process is writing the submission, the next query finds the array again.
             let _ = submission.write(dir);
         }
     }

@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Interval for checking for such files.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Name of a journal that is put aside because cases failed for lack of memory.
+/// Name of a journal that is set aside because cases failed for lack of memory.
 const WITHOUT_MEMORY: &str = "journal-without-memory.jsonl";
 
 /// Maximum delay between a worker and this process receiving the same signal.
@@ -114,7 +114,8 @@ struct Task<'a> {
     memory_kills: MemoryKills,
 }
 
-/// Puts results aside of which some failed because the system ended a process, such as a reference or a compiler.
+/// Sets aside the results of an attempt in which cases failed because the system killed a process, such as a reference
+/// or a compiler.
 fn set_aside(attempt: &Path, kills: u64) -> Failure {
     let journal = attempt.join(JOURNAL_FILE);
     match fs::rename(&journal, attempt.join(WITHOUT_MEMORY)) {
@@ -141,7 +142,7 @@ impl Task<'_> {
         let snapshot = when_visible(|| Snapshot::checked(self.dir, files), SnapshotError::is_absent);
         let refused = |error: SnapshotError| Failure::usage(error);
         let snapshot = snapshot.map_err(|error| {
-            // Another node may see the missing file.
+            // The file may be visible on another node.
             if error.is_absent() { Failure::environment(error) } else { refused(error) }
         })?;
         check_program(&snapshot.program).map_err(refused)?;

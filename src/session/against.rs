@@ -250,7 +250,7 @@ pub struct BaseRun {
 }
 
 impl BaseRun {
-    /// Inserts the base's variants at the beginning of a run.
+    /// Adds the base's variants and cases to the start event of a run.
     pub fn announce(&self, begun: &mut Event) {
         let Event::RunStarted { header, cases, .. } = begun else { return };
         *cases += self.joined.added as u64;

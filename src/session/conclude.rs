@@ -1,6 +1,6 @@
 //! End of a run: closes the journal, writes the report, shows the results.
 //!
-//! The report is made from the journal as read back from disk, so that it never contains more than the journal.
+//! The report is generated from the journal as read back from disk, so that it never contains more than the journal.
 
 use std::path::Path;
 use std::time::Instant;
@@ -39,7 +39,7 @@ pub fn conclude(run: Unwritten<'_>, options: &RunOptions, console: &mut Console)
     let conclude = if options.shard.is_some() { close } else { finish };
     let Written { records, spent, .. } = conclude(run)?;
     let mut exit = exit(options.gate, end, &records);
-    // A trial is made to run its kernels, so a launch that the device does not allow has failed.
+    // The purpose of a trial is to run its kernels, so a launch that the device does not allow is a failure.
     let is_trial = matches!(options.kind, Kind::Try { .. });
     if is_trial && exit.as_ref().is_ok_and(|exit| *exit == Exit::Success) && not_launched(&records).is_some() {
         exit = Ok(Exit::CaseFailed);

@@ -37,7 +37,7 @@ pub fn known(pool: &mut Pool, site: Site<'_>, console: &mut Console) -> Machine 
         let others = plural_of(others, "other process uses", "other processes use");
         console.say(&format!("warning: {others} this GPU and may disturb the times"));
     }
-    // Both may have changed since the last run.
+    // Settings and other processes may have changed since the last run.
     Machine { gpu: Some(digest(uuid)), settings: site.ready.settings.clone(), other_processes, ..machine }
 }
 

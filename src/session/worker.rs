@@ -113,7 +113,7 @@ fn simulator_words(name: Option<&str>, sanitize: bool) -> Vec<OsString> {
 /// `runner __worker`: opens the device and runs groups until told to quit.
 pub fn serve(args: &WorkerArgs) -> Result<Exit, Failure> {
     runner_workers::leave_end_to_dispatcher();
-    // If memory runs out, the worker should be killed first: that costs one case instead of the run.
+    // If memory runs out, the worker should be killed first: only one case is lost then, not the run.
     runner_compile::end_first();
     if let Some(cores) = &args.cores {
         // Must happen before any other thread starts.

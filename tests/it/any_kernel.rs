@@ -395,7 +395,6 @@ fn a_folder_without_a_kernel_of_triton_is_refused() {
     assert!(text(&output).contains(". has no Triton kernel (a .ptx with its .json)"), "{}", text(&output));
 }
 
-/// Counters of `variant` in the records of a run.
 fn counters(records: &str, variant: &str) -> serde_json::Value {
     let lines = records.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
     let mut own = lines.filter(|line| line["variant"] == variant);

@@ -41,7 +41,7 @@ const CARRIED: Caught = Wrong(
 const CHANGED: Caught = Wrong("input `input` was changed");
 const FIRST: Caught = Wrong(CHECK);
 const TIMED: Caught = Wrong("output against copy(input), in timed ");
-/// Which launch it is depends on how many others preceded it since scratch was poisoned.
+/// Which launch is named depends on how many launches preceded it since scratch was poisoned.
 const LATER: Caught = Wrong("output against copy(input), ");
 const UNWRITTEN: Caught = Fault("which was never written");
 

@@ -319,7 +319,7 @@ fn a_flipped_bit_in_any_file_of_a_search_is_noticed_and_what_it_cost_is_evaluate
             let said = home.runner(&["report", "--check", out]);
             assert_ne!(said.code, Some(0), "{out}/{name}: {}", said.text);
         });
-        // A removed file is missed, unless it is local.
+        // A deleted file is reported, unless it is a local one.
         for file in files(&folder) {
             let name = file.strip_prefix(&folder).unwrap().display().to_string();
             let (away, is_local) = (home.path("away"), name.contains("search.jsonl") || name.contains("journal"));
@@ -364,7 +364,7 @@ fn a_flipped_bit_in_any_file_of_a_search_is_noticed_and_what_it_cost_is_evaluate
     fs::write(&journal, reversed.join("\n") + "\n").unwrap();
     let after = finalists();
     assert_eq!(before.0, after.0);
-    // A line that is there twice is removed.
+    // A duplicated line is removed.
     let line = String::from_utf8(text.clone()).unwrap().lines().nth(2).unwrap().to_owned() + "\n";
     fs::write(&journal, [&text[..], line.as_bytes()].concat()).unwrap();
     assert_ne!(home.runner(&["report", "--check", "one"]).code, Some(0));

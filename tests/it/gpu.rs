@@ -1,5 +1,5 @@
-//! Shared code of the GPU tests: a device for one test at a time, the kernels, and a child process for tests that cost
-//! their context.
+//! Shared code of the GPU tests: a device for one test at a time, the kernels, and a child process for tests that make
+//! their context unusable.
 
 pub mod first;
 mod occupancy;
@@ -35,7 +35,7 @@ pub fn gpu() -> Gpu {
     Gpu { device, module, folder, alone }
 }
 
-/// Loads PTX from a file, as the compiler leaves it.
+/// Loads PTX from a file, as the compiler wrote it.
 pub fn load(
     device: &mut dyn Device,
     folder: &tempfile::TempDir,

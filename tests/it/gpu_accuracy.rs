@@ -68,7 +68,7 @@ const KERNELS: [Work; 20] = [
     Work::Add(27),
 ];
 
-/// Bodies made of copies by the driver, which a kernel profiler does not see.
+/// Bodies that consist of copies by the driver, which a kernel profiler does not see.
 const COPIES: [Work; 4] = [Work::Memcpy(1, 4), Work::Memcpy(1, 64), Work::Memcpy(1, 1024), Work::Memcpy(2, 64)];
 
 fn works() -> Vec<Work> {
@@ -147,7 +147,7 @@ fn label(work: Work) -> String {
     }
 }
 
-/// Not a test by itself: one process of either side.
+/// Not a test on its own: the body of one child process, timed or traced.
 #[test]
 #[ignore = "one of the processes of the test below"]
 fn one_side() {
@@ -164,7 +164,7 @@ fn one_side() {
     }
 }
 
-/// Not a test by itself: the process that a profiler watches. Each kernel runs once before it is profiled.
+/// Not a test on its own: the body of the process that a profiler watches. Each kernel runs once before it is profiled.
 #[test]
 #[ignore = "the process that a profiler watches"]
 fn under_a_profiler() {

@@ -133,7 +133,7 @@ fn group(ordinal: u32, load: Load, amounts: &[u64], compiled: &Compiled) -> Grou
     GroupJob { ordinal, key: key.clone(), cases, baseline: Some(0), seed: u64::from(ordinal), sharing: Sharing::Alone }
 }
 
-/// The records that a journal of these groups would give. Stores the samples under `name` if that was requested.
+/// The records that a journal of these groups would yield. Stores the samples under `name` if that was requested.
 fn records(gpu: &mut Gpu, groups: &[GroupJob], name: &str) -> Records {
     let device = gpu.device.info().clone();
     let started = Event::RunStarted {

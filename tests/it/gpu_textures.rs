@@ -448,7 +448,7 @@ fn surfaces_of_every_kind_are_read_and_written() {
     });
 }
 
-/// A row of eight words as a surface, and as textures.
+/// A row of eight words: here as a surface, in `FLOATS` and `PLANE` as textures.
 const ROW: Work<'static> =
     Work { kernel: "increment", kind: OneD, extents: [8, 1, 1], texels: (U32, 1), sampler: None };
 const FLOATS: Work<'static> = Work { texels: (F32, 1), sampler: Some(POINT), ..ROW };
@@ -596,7 +596,7 @@ fn what_arrays_cannot_do_is_refused_with_a_reason() {
         let step = bench.step("increment", object(image, &huge), &[[0; 4]], unused);
         let why = refused(bench, vec![step]);
         assert!(why.contains("kind `1d` with 1048576 × 1 × 1 texels"), "{why}");
-        // None of these errors costs the device.
+        // None of these errors makes the device unusable.
         bench.run(steps).unwrap();
         assert_eq!(words(&bench.read(count))[0], 1);
     });

@@ -112,8 +112,8 @@ fn every_form_gives_the_results_that_are_committed() {
 fn every_operation_gives_the_lanes_that_its_file_expects() {
     let mut gpu = gpu();
     let mut wrong = Vec::new();
-    // Skips files that fault, which would cost the context; files that only the simulator refuses; files that need a
-    // newer GPU than an H100; and files that crash the driver's compiler and with it this process.
+    // Skips files that fault, which would make the context unusable; files that only the simulator refuses; files that
+    // need a newer GPU than an H100; and files that crash the driver's compiler and with it this process.
     let fit = |f: &OpFile| f.fails.is_none() && f.refused.is_none() && f.needs.is_none() && f.crashes.is_none();
     for file in files().into_iter().filter(fit) {
         let found = results(&mut gpu, &file.ptx, 32, &[], 32 * file.width);

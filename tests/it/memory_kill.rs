@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 fn memory_that_runs_out_ends_workers_and_compilers_before_the_run() {
     let own = |pid: u32| fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap_or_default().trim().to_owned();
     for words in [&["__worker", "--backend", "sim"][..], &["__compile"]] {
-        // Both wait for a request.
+        // Both programs start by waiting for a request.
         let mut child = Command::new(env!("CARGO_BIN_EXE_runner"))
             .args(words)
             .stdin(Stdio::piped())

@@ -1,4 +1,4 @@
-//! The runner's own kernels: the committed PTX is what the pinned compiler makes of their source.
+//! The runner's own kernels: the committed PTX is what the pinned compiler generates from their source.
 //!
 //! `SNAPSHOTS=overwrite cargo test --test it own_kernels::` updates it.
 

@@ -53,7 +53,7 @@ pub fn read_groups(dir: &Path, experiment: &Experiment, shard: Shard) -> Result<
     groups().ok_or_else(|| JobError::Invalid { path, why: format!("it has no groups for shard {shard}") })
 }
 
-/// Content of a file without its seal. Files of older versions have none and start with a zero word.
+/// Content of a file without its seal. Files of older versions have no seal and start with a zero word.
 fn content(path: &Path) -> Result<Vec<u8>, JobError> {
     let bytes = regular::read_data(path, regular::LONGEST_DATA)
         .map_err(|source| JobError::Read { path: path.to_owned(), source })?;

@@ -39,7 +39,7 @@ pub enum TaskEvent {
         /// Node to avoid at the next start.
         excluded: Option<String>,
     },
-    /// All shards of the task have all their results.
+    /// All shards of the task have complete results.
     Finished,
 }
 

@@ -1,5 +1,5 @@
-//! How often the system has ended processes of this task for their memory, as the task's control group counts it. The
-//! process that was ended may be any: a worker, a compiler or a reference.
+//! How often the system has killed processes of this task for lack of memory, as counted by the task's control group.
+//! The killed process can be any: a worker, a compiler or a reference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Key of the counter, in both versions of control groups.
 const COUNTER: &str = "oom_kill";
 
-/// The counter of this process's control group; nothing is counted without one.
+/// The counter of this process's control group. Without a control group, nothing is counted.
 #[derive(Debug, Clone)]
 pub struct MemoryKills {
     file: Option<PathBuf>,
@@ -15,7 +15,7 @@ pub struct MemoryKills {
 }
 
 impl MemoryKills {
-    /// Counts from now on.
+    /// Starts counting.
     pub fn since_now() -> Self {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         Self::of(&groups, Path::new("/sys/fs/cgroup"))
@@ -32,14 +32,15 @@ impl MemoryKills {
     }
 }
 
-/// File with the counter, by the lines of `/proc/self/cgroup`: `0::/a/b` in version 2, `9:memory:/a/b` in version 1.
+/// File with the counter, found through the lines of `/proc/self/cgroup`: `0::/a/b` in version 2, `9:memory:/a/b` in
+/// version 1.
 fn file(groups: &str, root: &Path) -> Option<PathBuf> {
     let of = |controllers: &str| {
         groups.lines().find_map(|line| {
             let (_, rest) = line.split_once(':')?;
             let (own, path) = rest.split_once(':')?;
             let path = path.trim_start_matches('/');
-            // The root counts what is not of the task.
+            // The root group also counts processes outside the task.
             (own.split(',').any(|own| own == controllers) && !path.is_empty()).then_some(path)
         })
     };

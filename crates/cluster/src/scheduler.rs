@@ -75,8 +75,8 @@ pub enum Submitter {
     User {
         /// Formats the shell command that cancels all jobs with a given name.
         cancelling: fn(&str) -> String,
-        /// Formats the shell words by which a submitting command waits for all jobs with some names to end, whether or
-        /// not they succeed; `None` if the scheduler has no dependencies between jobs.
+        /// Formats the shell words that make a submitting command wait until all jobs with these names have ended,
+        /// successfully or not; `None` if the scheduler has no dependencies between jobs.
         waiting: Option<fn(&[String]) -> String>,
     },
 }
@@ -89,7 +89,7 @@ pub trait Queue: std::fmt::Debug {
     /// Longest time limit of the partition, or of the default partition, in seconds; `None` if unlimited.
     fn longest(&self, partition: Option<&str>) -> Result<Option<u64>, QueueError>;
 
-    /// Renders the script that collects the results of a submission. It first submits any unsent tasks, using the
+    /// Renders the script that collects the results of a submission. It first submits any unsubmitted tasks, using the
     /// script with hash `rest`.
     fn collecting(&self, part: &Part<'_>, rest: Option<&str>) -> Result<Script, ScriptError>;
 
@@ -107,7 +107,7 @@ pub trait Queue: std::fmt::Debug {
     /// Asks for the state of these jobs' tasks, submitted by these users.
     fn ask(&self, jobs: &[String], users: &[u32]) -> Result<Answer, QueueError>;
 
-    /// Translates the scheduler's name for a state. That a task ended says nothing about its cases.
+    /// Translates the scheduler's name for a state. The end of a task says nothing about its cases.
     fn outcome(&self, state: &str) -> Outcome;
 
     /// The resource that ran out, if that is why a task ended in this state.
@@ -142,7 +142,7 @@ pub struct Answer {
 pub struct Seen {
     /// The scheduler's name for the state.
     pub state: String,
-    /// The scheduler's reason why the task waits or ended, if it gives one.
+    /// The scheduler's reason why the task is pending or has ended, if it states one.
     pub reason: String,
     pub nodes: String,
 }
@@ -206,7 +206,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// The submitting command as a shell command line. `waiting` goes before its options as it is.
+    /// The submitting command as a shell command line. `waiting` is inserted unquoted before its options.
     pub fn command(&self, waiting: &str) -> Result<String, ScriptError> {
         let word = |word: &String| if word == "<" { Ok(word.clone()) } else { quoted(word) };
         let mut words = self.words.iter().map(word).collect::<Result<Vec<_>, _>>()?;

@@ -59,7 +59,7 @@ pub struct Settings {
     pub notify: Option<String>,
     /// Maximum number of concurrent tasks.
     pub throttle: Option<NonZeroU32>,
-    /// Maximum number of tasks in the scheduler's queue, waiting or running. The collecting job submits the rest later.
+    /// Maximum number of tasks that are queued or running. The collecting job submits the rest later.
     pub queue: Option<NonZeroU32>,
     /// Maximum job array size; `None` for the scheduler's own limit.
     pub max_array: Option<NonZeroU32>,

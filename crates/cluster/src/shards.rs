@@ -23,7 +23,7 @@ use runner_types::RunContext;
 const OUTDATED: &str = "outdated";
 const RERUN: &str = " rerun";
 
-/// File of an attempt with the version that its results apply to, besides their own.
+/// File of an attempt with a further version that its results apply to, besides their own.
 const APPLIES: &str = "applies";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub fn is_done(folder: &Path, version: Option<&str>) -> bool {
     finished_journal(folder, version).is_some()
 }
 
-/// Journal of the last attempt that ran every case and whose results count for `version`; for any version, `None`.
+/// Journal of the last attempt that ran every case and whose results count for `version` (for any version if `None`).
 pub fn finished_journal(folder: &Path, version: Option<&str>) -> Option<PathBuf> {
     let counts = |journal: &PathBuf| own_run(journal).is_ok_and(|run| counts_for(journal, &run.context, version));
     finished(folder).find(counts)
@@ -63,7 +63,7 @@ fn own_run(journal: &Path) -> Result<Run, String> {
     }
 }
 
-/// Whether a run is of the shard and the experiment that the folder with the journal's attempt stands for.
+/// Whether a run belongs to the experiment and the shard of the folder that holds its journal.
 fn is_of_folder(journal: &Path, run: &Run) -> bool {
     let folder = run.context.shard.map(|shard| Path::new(&run.header.experiment).join(shard.folder()));
     let attempt = journal.parent();
@@ -76,14 +76,14 @@ fn finished(folder: &Path) -> impl Iterator<Item = PathBuf> {
     applies.map(|attempt| attempt.join(JOURNAL_FILE)).filter(|journal| journal::is_complete(journal))
 }
 
-/// Whether the results in a journal, whose last run is `run`, are part of a report of `version`. Results of a shard that
-/// is to run again are, until there are new ones.
+/// Whether a report of `version` includes a journal's results; `run` is the journal's last run. Results of a shard that
+/// is due for a rerun stay included until there are new ones.
 pub fn is_reported(journal: &Path, run: &RunContext, version: Option<&str>) -> bool {
     let mark = journal.parent().and_then(read_mark);
     mark.is_none_or(|mark| mark.is_rerun) && counts_for(journal, run, version)
 }
 
-/// Whether the results in a journal, whose last run is `run`, are of `version` or apply to it.
+/// Whether a journal's results come from `version` or apply to it; `run` is the journal's last run.
 fn counts_for(journal: &Path, run: &RunContext, version: Option<&str>) -> bool {
     version.is_none_or(|version| run.files.as_deref() == Some(version) || is_accepted(journal, version))
 }
@@ -151,8 +151,8 @@ pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
     Ok(attempt)
 }
 
-/// Whether the path is a regular file whose damage, if any, affects only single groups. A link, or a file moved here,
-/// would be a journal that is not this shard's.
+/// Whether the path is a regular file whose damage, if any, affects only single groups. A link, or a file that was
+/// moved here, would not be this shard's journal.
 fn can_be_resumed(path: &Path) -> bool {
     let is_itself = path.symlink_metadata().is_ok_and(|found| found.is_file());
     is_itself

@@ -78,7 +78,7 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         let last = task.map(|(submission, _)| submission.number);
         let applies_not = |mark: &Outdated| last.is_none_or(|last| last <= mark.submissions);
         let journal = finished_journal(&folder, version);
-        // The last submission left out this shard, whose results are of another version.
+        // The last submission left out this shard, whose results come from another version.
         let is_left = || task.is_none_or(|(sent, _)| sent.files.as_deref() != version) && is_done(&folder, None);
         let mut cause = None;
         let log =
@@ -134,9 +134,9 @@ pub fn collecting(job: &Job, submission: &Submission, known: &Known) -> Option<(
     Some(explain((queue, known), submission, submission.collect.as_deref()?, &[]))
 }
 
-/// Tasks that still wait although their shards are done, with the scheduler's reason. They also block the collecting
-/// job. One cause: Slurm holds tasks that a new controller has started twice. Answers from before the end of the task
-/// itself do not count.
+/// Tasks that are still queued although their shards are done, with the scheduler's reason. They also block the
+/// collecting job. One cause: Slurm holds tasks that a new controller has started twice. Answers from before the end of
+/// the task itself do not count.
 pub fn waiting_in_vain<'a>(
     dir: &Path,
     job: &Job,
@@ -163,7 +163,7 @@ pub fn waiting_in_vain<'a>(
     tasks
 }
 
-/// State of a task that is in no array. The collecting job may submit it later.
+/// State of a task that belongs to no array. The collecting job may submit it later.
 fn explain_unsent((queue, known): (&dyn Queue, &Known), submission: &Submission) -> (State, String) {
     if let Some(why) = &submission.refused {
         return (State::Unsubmitted, why.clone());

@@ -64,7 +64,7 @@ impl Known {
         Self { own: own.into_iter().next().unwrap_or(View { user, ..View::default() }), others }
     }
 
-    /// Takes over newer views of other users and of this user's other processes.
+    /// Adopts newer views of other users and of this user's other processes.
     pub fn read_again(&mut self, dir: &Path) {
         let Self { own, others } = Self::read(dir);
         if own.asked > self.own.asked && self.has_answer() {
@@ -97,12 +97,12 @@ impl Known {
         self.own.tasks.extend(answer.tasks.into_iter().map(|(id, seen)| (id, Sighting { at, seen })));
     }
 
-    /// Forces the next look to query the scheduler, however recent the last answer is.
+    /// Forces the next status query to ask the scheduler, however recent its last answer is.
     pub fn expire(&mut self) {
         self.own.asked = 0;
     }
 
-    /// Forces the next look to query the scheduler if the last answer is at least `seconds` old.
+    /// Forces the next status query to ask the scheduler if its last answer is at least `seconds` old.
     pub fn expire_after(&mut self, seconds: u64) {
         if now().saturating_sub(self.own.asked) >= seconds {
             self.expire();

@@ -1,6 +1,6 @@
 //! File and folder names derived from text, such as a device's name.
 //!
-//! Different strings must not share a file, and any string must give a valid name. A name depends on other files only
+//! Different strings must not share a file, and any string must yield a valid name. A name depends on other files only
 //! if they have the same slug.
 
 use std::collections::HashSet;
@@ -91,8 +91,8 @@ impl FileNames {
         }
     }
 
-    /// One name per file. Each item has a short string for the name, and one that tells it apart from files with the
-    /// same slug. A file's name depends on other files only if one has the same slug.
+    /// One name per file. Each item is a short string for the name and a string that distinguishes the file from others
+    /// with the same slug. A file's name depends on other files only if one has the same slug.
     pub fn for_all<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
         let files: Vec<(String, &str)> = files.into_iter().map(|(text, identity)| (slug(text), identity)).collect();
         let mut slugs = HashSet::new();

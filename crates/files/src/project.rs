@@ -2,7 +2,7 @@
 //!
 //! A manifest may come from a stranger. The files that it names are read with the user's permissions and may be quoted
 //! in messages and reports, so files outside its project are refused unless the user allows them. Files below `.git`
-//! are also refused: the user's settings and credentials for the checkout are there.
+//! are also refused: that folder holds the user's settings and credentials for the checkout.
 
 use std::env;
 use std::fs;
@@ -30,8 +30,8 @@ impl Project {
     }
 
     /// Project of a manifest: the parent of its folder, so that `../kernels` is included. It is the folder itself if
-    /// that is the top of a checkout, or if the parent is the file system root, the user's home, or contains the home and
-    /// is not a checkout. A home inside the project is no part of it.
+    /// that is the top of a checkout, or if the parent is the file system root, the user's home, or contains the home
+    /// and is not a checkout. A home inside the project is not part of it.
     pub fn from_manifest(manifest: &Path) -> Self {
         Self::found(Self::folder_of(manifest))
     }

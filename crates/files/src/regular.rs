@@ -17,7 +17,7 @@ pub const LONGEST_DATA: u64 = 1 << 30;
 /// Environment variable that raises the maximum data size, in MB.
 pub const LONGEST_VARIABLE: &str = "RUNNER_LONGEST_FILE";
 
-/// Opens a pipe without waiting for the other end.
+/// Flag for opening a pipe without waiting for the other end.
 const NO_WAIT: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
 /// Opens a file for reading. Fails for a folder, a pipe, a socket or a device.

@@ -1,8 +1,8 @@
 //! Checksums for everything that a later run reads back: whole files, lines of JSON, and files whose format other
 //! programs define.
 //!
-//! There is one way to notice a flipped bit, a truncation or an edit, whatever is stored. A checksum detects damage,
-//! not forgery. The owner of a damaged file makes it again; [`read`] and [`is_intact`] log one line about it.
+//! The same check detects a flipped bit, a truncation or an edit in everything that is stored. A checksum detects
+//! damage, not forgery. The owner of a damaged file regenerates it; [`read`] and [`is_intact`] log one line about it.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs;
@@ -47,7 +47,7 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
     None
 }
 
-/// Warns about a damaged cache file, which will be made again.
+/// Warns about a damaged cache file, which will be regenerated.
 pub fn warn_damaged(path: &Path) {
     tracing::warn!("{} is damaged; making it again", path.display());
 }

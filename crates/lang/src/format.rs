@@ -1,6 +1,6 @@
 //! Formats numbers, sizes, durations and counts. The only place that chooses digits, units and plurals.
 //!
-//! `render::number` formats estimates with an interval and builds on these functions.
+//! The module `number` of `runner-report` formats estimates with an interval and builds on these functions.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -80,7 +80,8 @@ pub fn visible_styled(text: &str) -> Cow<'_, str> {
     shown
 }
 
-/// Text of JSON with the same characters as escapes such as `\\u202e`, so that a reader of the JSON gets what was meant.
+/// JSON text with the characters that [`visible`] replaces written as escapes such as `\\u202e`, so that a JSON parser
+/// still returns the original characters.
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     // Line ends and tabs are between values; within strings, JSON already escapes them.
     let is_hidden = |c: char| symbol(c).is_some() && !matches!(c, '\n' | '\t' | '\r');
@@ -90,7 +91,7 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if is_hidden(c) {
-            // All of them have a single unit of UTF-16.
+            // Each of these characters is a single UTF-16 unit.
             let _ = write!(text, "\\u{:04x}", u32::from(c));
         } else {
             text.push(c);

@@ -17,7 +17,7 @@ pub enum Operand<'a> {
     Type(ElementType),
 }
 
-/// Why operands give no result. Position and values are added when evaluation ends.
+/// Why a function has no result for its operands. Position and values are added when evaluation ends.
 #[derive(Debug)]
 pub struct Refusal {
     pub what: Cow<'static, str>,

@@ -1,8 +1,8 @@
 //! Charts as SVG: this module computes the geometry, and the template draws it.
 //!
-//! A chart draws its own background, so that its text is readable on any page. Data colours are of medium lightness and
-//! never the only distinction: series also have markers and dashes, and cells have numbers. Coordinates are rounded to
-//! one decimal, so that the output is stable byte for byte.
+//! A chart draws its own background, so that its text is readable on any page. Data colours have medium lightness and
+//! are never the only distinction: series also have markers and dashes, and cells have numbers. Coordinates are rounded
+//! to one decimal, so that the output is stable byte for byte.
 
 mod bars;
 mod lines;

@@ -39,7 +39,7 @@ pub struct ClaimLine {
     pub detail: Vec<Cell>,
 }
 
-/// `None` if the manifest claims nothing.
+/// `None` if the manifest has no claims.
 pub fn claims(records: &Records) -> Option<Claims> {
     let mut judged = analyse::claims(records);
     if judged.is_empty() {
@@ -153,6 +153,6 @@ fn exact(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return grouped(&format!("{value:.0}"));
     }
-    // Three digits of a large count would look like a count that was rounded.
+    // A large count cut to three digits would look rounded.
     if (1e3..1e15).contains(&value.abs()) { grouped(&format!("{value:.1}")) } else { rough(value) }
 }

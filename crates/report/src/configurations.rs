@@ -15,7 +15,7 @@ pub struct Parameter {
 pub struct Configuration {
     /// Positions of its values on the axes.
     pub places: Vec<usize>,
-    /// Its objective divided by the best one.
+    /// Objective divided by the best one.
     pub ratio: f64,
 }
 

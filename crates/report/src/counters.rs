@@ -53,13 +53,13 @@ const SUMMED_UP: [&str; 5] = ["inst_executed", "gld_sectors", "gld_transactions_
 /// Counter by which each step of a ladder is compared with the one before.
 const STEPS_BY: &str = "inst_executed";
 
-/// Title of the column with these ratios.
+/// Title of the column of ratios to the previous row.
 const BEFORE: &str = "× row before";
 
 /// Minimum number of rows of a ladder; with two, the row before is the baseline.
 const LEAST_STEPS: usize = 3;
 
-/// Log ratio below which counts are called the same.
+/// Log ratio below which counts are considered equal.
 const SAME: f64 = 0.01;
 
 /// Counters of one theme in one group.

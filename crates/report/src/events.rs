@@ -166,7 +166,7 @@ impl EventLines {
         }
     }
 
-    /// Lines of the cases that are settled in these events.
+    /// Lines of the cases that these events settle.
     fn finished(&self, events: &[Event]) -> String {
         let settled = events.iter().filter(|event| matches!(event, Event::CaseSettled { .. }));
         let mut todo: Vec<Case> = settled.filter_map(Event::case).cloned().collect();
@@ -228,7 +228,7 @@ fn run_started<'a>(header: &'a RunHeader, environment: &'a Environment, (cases, 
     }
 }
 
-/// Line of a case, from its records, one per regime.
+/// Line of a case, from its records (one per regime).
 fn case_finished(records: &[CaseRecord]) -> Option<Line<'_>> {
     let first = records.first()?;
     Some(Line::CaseFinished {

@@ -13,7 +13,7 @@ use runner_types::{CounterInfo, CounterTheme};
 /// Counters that match exactly if the machine code makes the same accesses as the PTX.
 const EXACT: [&str; 4] = ["gld_requests", "gld_sectors", "gst_requests", "gst_sectors"];
 
-/// Maximum number of variants with the same difference to list; further ones are counted.
+/// Maximum number of variants with the same difference to list; further ones are only counted.
 const MOST_NAMES: usize = 6;
 
 /// Input of the page's template.

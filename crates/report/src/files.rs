@@ -34,8 +34,8 @@ const LOCAL_FILES: [&str; 4] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, 
 
 const SEARCH_JOURNAL: &str = "search.jsonl";
 
-/// Files next to the report of a search's finalists, and in one subfolder per size if there are several. All are made
-/// from the search's journal, except the last two, which are made from the records.
+/// Files next to the report of a search's finalists, and in one subfolder per size if there are several. All are
+/// generated from the search's journal, except the last two, which are generated from the records.
 const SEARCH_FILES: [&str; 7] =
     ["search.md", "search.csv", "search.json", "search.svg", "search.html", "dispatch.json", "dispatch.h"];
 
@@ -47,10 +47,10 @@ const SEARCH_SUMS: &str = "search.sums";
 const LONGEST_QUOTE: usize = 120;
 
 /// Every file of a report, by its path within the folder, in the order in which they are written. The records come
-/// first, since the others can be made from them.
+/// first, since the others can be regenerated from them.
 pub fn files(records: &Records) -> Result<Vec<(PathBuf, String)>, RenderError> {
     let templates = Templates::load(records.header.template.as_ref())?;
-    // The page takes one core about as long as the tables take the others.
+    // Rendering the page on one core takes about as long as rendering the tables on the others.
     let (page, tables) = rayon::join(
         || page::page(records, &templates),
         || Ok::<_, RenderError>((journal::records_text(records)?, csv::csv(records)?)),

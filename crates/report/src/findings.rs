@@ -18,7 +18,7 @@ use runner_types::{CaseRecord, Outcome, Records, Regime, Unchecked, Value, Verdi
 /// One sentence, in parts.
 pub type Finding = Vec<Cell>;
 
-/// Maximum number of names to list; further ones are counted.
+/// Maximum number of names to list; further ones are only counted.
 const MOST_NAMES: usize = 5;
 
 /// Sentences of the summary. `constant` has the axes with only one value.

@@ -1,7 +1,7 @@
 //! Turns records into Markdown, CSV, charts, HTML and text for the terminal.
 //!
 //! Everything here is a pure function of the records: it reads no clock, no host state and no file, and the same
-//! records give the same bytes. Numbers are formatted only here. Only [`write_all`] writes files; [`deviations`]
+//! records yield the same bytes. Numbers are formatted only here. Only [`write_all`] writes files; [`deviations`]
 //! compares them with those on disk.
 
 mod bound;

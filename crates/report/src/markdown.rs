@@ -121,7 +121,6 @@ impl Templates {
         Ok(self.tera.render(COMPARISON, &Context::from_serialize(view)?)?)
     }
 
-    /// Renders the page of a history.
     pub fn history(&self, view: &history::View) -> Result<String, RenderError> {
         Ok(self.tera.render(HISTORY, &Context::from_serialize(view)?)?)
     }

@@ -10,7 +10,7 @@ use runner_types::Estimate;
 /// Maximum number of digits of a time, even if its interval is narrower.
 const MOST_DIGITS: i32 = 5;
 
-/// Maximum number of digits of a ratio, a rate, or a point estimate without its interval. Decisions need at most a
+/// Maximum number of digits of a ratio, a rate, or a point estimate without its interval. No decision needs more than a
 /// tenth of a percent.
 const FEWER_DIGITS: i32 = 4;
 

@@ -11,7 +11,7 @@ use runner_lang::format::rough;
 use runner_results::analyse::{self, BaselineState, Basis, Best, GroupSummary, Standing, Summary};
 use runner_types::{Records, Regime, RegimeResult, Value};
 
-/// Maximum number of tied contenders to list; further ones are counted.
+/// Maximum number of tied contenders to list; further ones are only counted.
 const MOST_TIED: usize = 2;
 
 /// Group axes with only one value; all axes if there is only one group.

@@ -9,7 +9,7 @@ use super::wording;
 use runner_results::analyse::{BaselineState, GroupSummary, Summary};
 use runner_types::{CaseRecord, Environment, Outcome, Records, Verdict};
 
-/// Maximum number of cases to list per reason; further ones are counted. `results.csv` has all of them.
+/// Maximum number of cases to list per reason; further ones are only counted. `results.csv` has all of them.
 const MOST_NAMES: usize = 6;
 
 /// A statement, and the cases it applies to.
@@ -33,7 +33,7 @@ impl Reason {
 /// A case, the statement about it as a word and as a sentence, and the compiler's output.
 pub type Statement = (String, String, String, Option<String>);
 
-/// Groups cases by statement, in order of first appearance. Statements beyond the limit are counted.
+/// Groups cases by statement, in order of first appearance. Statements beyond the limit are only counted.
 pub fn gather(each: impl Iterator<Item = Statement>, limits: &Limits) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = Vec::new();
     let mut places: HashMap<(String, String, Option<String>), usize> = HashMap::new();

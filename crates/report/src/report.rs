@@ -89,7 +89,7 @@ impl Overall {
     }
 }
 
-/// Maximum number of weak checks to warn about; further ones are counted. Each case also has a note of its own.
+/// Maximum number of weak checks to warn about; further ones are only counted. Each case also has a note of its own.
 const MOST_WEAK: usize = 3;
 
 /// Builds the view of `records` with the widest limits.
@@ -97,7 +97,7 @@ pub fn report(records: &Records) -> Report {
     report_within(records, &analyse::summary(records), &Limits::WIDEST)
 }
 
-/// Builds the view of `records` within limits. The same records give the same view.
+/// Builds the view of `records` within limits. The same records always yield the same view.
 pub fn report_within(records: &Records, summary: &Summary, limits: &Limits) -> Report {
     let header = &records.header;
     let constant = overview::constant_axes(records, summary);

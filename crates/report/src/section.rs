@@ -50,7 +50,7 @@ pub struct GridView {
 pub struct Layout<'a> {
     /// Axes with only one value, which headings omit.
     pub constant: &'a [(String, Value)],
-    /// Whether the list of failures is far up in the report, so that their reasons are repeated here.
+    /// Whether the list of failures is far up in the report, in which case their reasons are repeated here.
     pub repeats_failures: bool,
     pub is_folded: bool,
     /// Whether grids are shown as tables, because they have no charts.

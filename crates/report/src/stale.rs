@@ -3,10 +3,10 @@
 use runner_lang::format::{plural, plural_of};
 use runner_results::analyse::stale::{Finding, Part, Staleness};
 
-/// Maximum number of names of one kind to list; further ones are counted.
+/// Maximum number of names of one kind to list; further ones are only counted.
 const MOST_NAMES: usize = 3;
 
-/// Maximum number of reports to name in a sentence; further ones are counted.
+/// Maximum number of reports to name in a sentence; further ones are only counted.
 const MOST_REPORTS: usize = 6;
 
 /// One sentence per reason why reports are stale, then one per reason why they may be.

@@ -53,8 +53,8 @@ pub struct Cell {
     pub text: String,
     pub is_strong: bool,
     pub is_code: bool,
-    /// Whether the row cannot have such a value: a launch of a sequence has no verdict, a case that was not run no
-    /// registers. An absent value is not a zero.
+    /// Whether the row cannot have such a value: a launch of a sequence has no verdict, and a case that was not run has
+    /// no registers. An absent value is not a zero.
     #[serde(skip)]
     pub is_absent: bool,
 }

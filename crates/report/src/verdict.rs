@@ -5,7 +5,7 @@ use runner_lang::format::{rough, thousands};
 use runner_results::analyse::{self, Cost, Difference, is_baseline};
 use runner_types::{CaseRecord, DeviceInfo, Outcome, Records, Verdict};
 
-/// What decides if nothing is timed: machine instructions, or PTX instructions if there is no machine code.
+/// Counters that decide if nothing is timed: machine instructions, or PTX instructions if there is no machine code.
 const WORK: [(&str, &str); 2] = [("inst_executed", "machine instructions"), ("ptx_inst_executed", "PTX instructions")];
 
 /// A variant paired with the one that it is compared with, over all groups.
@@ -153,7 +153,7 @@ impl Contender<'_> {
         (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
     }
 
-    /// Its cost relative to the baseline, in words: time, or else instructions.
+    /// Cost relative to the baseline, in words: time, or else instructions.
     fn work(&self) -> Option<(f64, String)> {
         if let Some(factor) = self.factor(|record| record.result.as_ref().map(|result| result.time.point)) {
             return Some((factor, format!("takes {}× the time of", rough(factor))));

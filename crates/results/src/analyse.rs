@@ -1,10 +1,10 @@
 //! Turns events into records, and records into a summary.
 //!
 //! [`records`] creates one record per case and regime from a journal's history, with estimates and ratios; [`summary`]
-//! ranks the variants. Both are pure: the same events give the same records, and the same records give the same
-//! summary. Neither decides whether a difference matters, or formats a number. The roofline compares times with the
-//! device's limits. [`compare`] compares the records of two runs, [`history`] those of many revisions, and [`stale`]
-//! compares records with the sources and the manifest in a tree of files.
+//! ranks the variants. Both are pure: the same events yield the same records, and the same records the same summary.
+//! Neither decides whether a difference matters, or formats a number. The roofline compares times with the device's
+//! limits. [`compare`] compares the records of two runs, [`history`] those of many revisions, and [`stale`] compares
+//! records with the sources and the manifest in a tree of files.
 
 mod attempts;
 mod bootstraps;

@@ -21,7 +21,7 @@ pub enum BackendKind {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceId {
-    /// Index that the backend opens it by, 0-based.
+    /// 0-based index by which the backend opens it.
     pub ordinal: u32,
     /// UUID as the driver formats it; `None` for a simulated device.
     pub uuid: Option<String>,

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of `bytes` in hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }

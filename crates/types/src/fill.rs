@@ -43,7 +43,7 @@ pub enum FillPlan {
         buffer: String,
         fill: Box<Self>,
     },
-    /// Random elements with a structure.
+    /// Random elements with a structure, e.g. sorted or a permutation.
     Structured {
         structure: Structure,
         seed: u64,

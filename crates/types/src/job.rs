@@ -83,7 +83,7 @@ pub struct CaseJob {
     /// Buffers used by the body and the checks.
     pub buffers: Vec<BufferPlan>,
     pub body: BodyPlan,
-    /// Order of the launches; `None` to make each once, in order.
+    /// Order of the launches; `None` to run each launch once, in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<StepsPlan>,
     /// Checks after a run; empty if nothing is compared.
@@ -296,7 +296,7 @@ impl ArgPlan {
         }
     }
 
-    /// Mutable names of those buffers, for renaming.
+    /// Mutable names of the buffers that the argument points to, for renaming.
     pub fn buffers_mut(&mut self) -> Vec<&mut String> {
         match self {
             Self::Buffer(name) | Self::Offset { buffer: name, .. } => vec![name],

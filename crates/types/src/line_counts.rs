@@ -19,7 +19,7 @@ pub struct LineCounts {
     pub line: Option<u32>,
     /// Nonzero counts.
     pub counters: Counters,
-    /// For a loop's back edge: iteration counts, each with the number of warps that made so many iterations.
+    /// For a loop's back edge: iteration counts, each with the number of warps that ran that many iterations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<(u64, u64)>,
     /// Bank conflicts of loads and of stores if each access covered the surrounding 8 or 16 bytes, as when a compiler

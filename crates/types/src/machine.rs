@@ -51,10 +51,11 @@ pub struct Ceilings {
     /// f32 fused multiply-adds outside tensor cores, operations per second. Each counts as two.
     #[serde(with = "super::real")]
     pub fma_f32: f64,
-    /// The same for f64.
+    /// f64 fused multiply-adds, counted like `fma_f32`.
     #[serde(with = "super::real")]
     pub fma_f64: f64,
-    /// The same for f16, with two values per register, as on every architecture since 5.3.
+    /// f16 fused multiply-adds, counted like `fma_f32`, with two values per register, as on every architecture since
+    /// 5.3.
     #[serde(with = "super::real")]
     pub fma_f16: f64,
 }

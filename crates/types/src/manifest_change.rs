@@ -57,7 +57,7 @@ pub enum ManifestPart {
 pub enum Effect {
     /// Accepts what was rejected before.
     Loosened,
-    /// Neither, or not known.
+    /// Neither loosened nor tightened, or unknown.
     Neutral,
     /// Rejects what was accepted before.
     Tightened,

@@ -1,7 +1,7 @@
 //! Rounding of f64 to the 16-bit float types.
 //!
-//! The conversions of the crate `half` round twice: through f32, or after dropping the low bits. A value just beside
-//! the middle of two neighbours then becomes the wrong one of them.
+//! The conversions of the crate `half` round twice: through f32, or after dropping the low bits. A value close to the
+//! midpoint between two neighbours is then rounded to the wrong one.
 
 use half::{bf16, f16};
 
@@ -17,7 +17,7 @@ pub fn nearest_bf16(value: f64) -> bf16 {
     bf16::from_f32(to_odd(value))
 }
 
-/// Rounds to f32 such that rounding again, to a type with at most 22 digits, gives the nearest value of that type: an
+/// Rounds to f32 such that rounding again, to a type with at most 22 digits, yields the nearest value of that type: an
 /// inexact value becomes its neighbour towards zero with an odd last bit (S. Boldo, G. Melquiond: Emulation of FMA and
 /// correctly rounded sums, IEEE Transactions on Computers 57, 2008).
 #[expect(clippy::float_cmp, reason = "tells whether rounding was exact")]
@@ -35,13 +35,13 @@ fn to_odd(value: f64) -> f32 {
 mod tests {
     use super::*;
 
-    /// Every finite value, and the middle to the next greater one with its two neighbours in f64: the middle goes to the
-    /// even value, the neighbours to the nearer one.
+    /// Every finite value, and the midpoint to the next larger value with the midpoint's two neighbours in f64: the
+    /// midpoint rounds to the even value, its neighbours to the nearer one.
     #[test]
     fn every_middle_of_two_values_goes_to_the_even_one_and_its_neighbours_to_the_nearer() {
         for bits in 0..0x7c00_u16 {
             let (low, high) = (f16::from_bits(bits), f16::from_bits(bits + 1));
-            // Beyond the greatest value lies infinity, where the next power of two would be.
+            // After the largest finite value comes infinity, where the next power of two would be.
             let wide = if high.is_finite() { high.to_f64() } else { 65_536.0 };
             assert_rounds(low.to_f64(), wide, bits, |value| nearest_f16(value).to_bits());
         }

@@ -1,6 +1,6 @@
 //! Remarks on a case in a report, besides its outcome.
 //!
-//! They are plain data, so that records contain no sentences; `render` phrases them.
+//! They are plain data, so that records contain no sentences; `runner-report` phrases them.
 
 use serde::{Deserialize, Serialize};
 

@@ -46,7 +46,7 @@ pub fn with_lists<'a>(counts: String, lists: impl IntoIterator<Item = &'a str>) 
     if lists.is_empty() { counts } else { format!("{counts}{LISTED}{}", lists.join(" ")) }
 }
 
-/// The instruction list of such a text; empty if it has none.
+/// The instruction list of a text in this format; empty if it has none.
 pub fn list_of(text: &str) -> &str {
     text.split_once(LISTED).map_or("", |(_, list)| list)
 }
@@ -70,7 +70,7 @@ pub fn write_operations(counts: &BTreeMap<&str, u32>) -> String {
     counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Parses the opcodes and counts of such a text. Skips words that are not counts.
+/// Parses the opcodes and counts of a text in this format. Skips words that are not counts.
 pub fn operation_counts(text: &str) -> impl Iterator<Item = (&str, u32)> {
     let mut words = text.split(LISTED).next().unwrap_or_default().split(' ');
     std::iter::from_fn(move || Some((words.next()?, words.next()?)))

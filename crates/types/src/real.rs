@@ -1,8 +1,8 @@
 //! Floats in JSON: the worker protocol, the journal and the records.
 //!
 //! JSON has no infinity or NaN. serde writes both as `null`, which cannot be read back as a number. So every `f64` of a
-//! stored or sent type is either a field with `#[serde(with = "real")]` or a [`Real`]. Finite numbers are written as
-//! numbers, others as strings.
+//! stored or transmitted type is either a field with `#[serde(with = "real")]` or a [`Real`]. Finite numbers are
+//! written as numbers, others as strings.
 
 use std::collections::BTreeMap;
 use std::fmt;

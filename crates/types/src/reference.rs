@@ -192,7 +192,7 @@ pub enum RefExpr {
 }
 
 /// An elementwise operation. Integers wrap at the width of the element type; floats are computed in f64. Comparisons
-/// and logic give 1 or 0.
+/// and logic return 1 or 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Elementwise {

@@ -67,7 +67,7 @@ macro_rules! launch_settings {
     };
 }
 
-/// Declares the compiler settings in the same way.
+/// Declares the compiler settings, like `launch_settings`.
 #[macro_export]
 macro_rules! compile_settings {
     ($define:ident $($names:ident)+) => {
@@ -134,7 +134,6 @@ macro_rules! define {
                 Self::ALL.iter().zip(given).filter_map(|(setting, given)| Some((*setting, given?)))
             }
 
-            /// The numbers that are given.
             pub fn numbers(&self) -> impl Iterator<Item = (&'static Setting, &N)> {
                 self.given().filter_map(|(setting, number)| Some((setting, number?)))
             }

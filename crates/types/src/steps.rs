@@ -1,4 +1,5 @@
-//! Order of a body's launches, unless each is simply made once: loops, and driver operations between launches.
+//! Order of the launches of a body that does not simply run each launch once: loops, and driver operations between
+//! launches.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +85,7 @@ pub struct ReadPlan {
 }
 
 impl StepsPlan {
-    /// Buffer that a name refers to after a run whose last loop made `iterations` iterations.
+    /// Buffer that a name refers to after a run whose last loop ran `iterations` iterations.
     pub fn buffer_after<'n>(&'n self, name: &'n str, iterations: u32) -> &'n str {
         let renamed = match self.steps.last() {
             Some(StepPlan::Loop(last)) => last.renamed_after(iterations).unwrap_or(&self.renamed),

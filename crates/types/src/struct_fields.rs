@@ -47,8 +47,8 @@ pub struct NamedField {
 }
 
 impl NamedField {
-    /// An array that contains the fields after it. [`lay_out`] checks that they are within it, since the compiler does
-    /// not.
+    /// An array that contains the fields listed after it. [`lay_out`] checks that they are within it, since the
+    /// compiler does not.
     pub fn array(path: &str) -> Self {
         Self { path: path.to_owned(), bytes: Vec::new(), addresses: Vec::new() }
     }

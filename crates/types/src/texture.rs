@@ -134,7 +134,7 @@ impl<B> Texture<B> {
         Texture { buffer, kind, shape, element, channels, sampler }
     }
 
-    /// Why no device supports such an object, if so.
+    /// Reason why no device supports such an object, if there is one.
     pub fn violation(&self) -> Option<String> {
         let element = self.element;
         if matches!(element, ElementType::I64 | ElementType::U64 | ElementType::F64 | ElementType::Bf16) {

@@ -40,7 +40,7 @@ pub fn compare(report: &str, [old, new]: [&str; 2], console: &mut Console) -> Re
     Ok(if cases().any(|record| record.outcome.is_failure()) { Exit::CaseFailed } else { Exit::Success })
 }
 
-/// Whether a record is of this variant, named with or without its values of compared axes.
+/// Whether a record belongs to this variant, named with or without its values of compared axes.
 fn is_of(records: &Records, record: &CaseRecord, name: &str) -> bool {
     record.case.key.variant == name || analyse::contender(&records.header, &record.case) == name
 }

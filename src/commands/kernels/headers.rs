@@ -1,7 +1,7 @@
 //! Finds folders in the checkout with headers that a source includes but the compiler would not find.
 //!
-//! Samples keep their headers in a folder that their build names. Of a header that the checkout has once, or in one
-//! folder for headers, that is the folder.
+//! Samples keep their headers in a folder that their build names. If the checkout has a header only once, or in only
+//! one folder for headers, that folder is used.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};

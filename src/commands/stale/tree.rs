@@ -189,7 +189,7 @@ impl Definition {
         self.cases.get(key)?.as_ref()
     }
 
-    /// The case of a record, if it is what was measured.
+    /// The case of a record, if it is still the case that was measured.
     pub fn measured(&self, record: &CaseRecord) -> Option<&TreeCase> {
         let then = record.hashes.as_ref()?;
         self.case(&record.case.key).filter(|case| case.defined.has_code_of(then))

@@ -179,7 +179,7 @@ pub fn get_ready(
     let took = seconds(started.elapsed().as_secs_f64());
     console.say(&format!("compiled {} in {took}", plural(needs.units.len() as u64, "unit")));
     if failed > 0 {
-        // The command goes on: the rows of the report give the reasons.
+        // The command continues: the rows of the report state the reasons.
         console.say(&format!("warning: {} did not compile; their cases will report the error", plural(failed, "unit")));
     }
     Ok(Ready { kernels, snapshot: id, files: snapshot.of_files(), has_host_code: needs.has_host_code })

@@ -150,7 +150,7 @@ impl GroupNeeds {
 #[derive(Debug, Default)]
 struct Read {
     files: BTreeSet<PathBuf>,
-    /// Those that are references in Python and C++.
+    /// The files among them that are references in Python or C++.
     code: HashSet<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! The folder of a job that is being submitted. Unless the job is written, nothing of a new folder remains.
+//! The folder of a job that is being submitted. A new folder is removed again unless the job is written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Drop for NewFolder {
         }
         // What cannot be removed stays: the failure that led here matters more.
         let _ = fs::remove_dir_all(&self.dir);
-        // Other jobs may have been submitted into the outer ones meanwhile.
+        // Other jobs may have been submitted into the outer folders meanwhile.
         self.created.iter().skip(1).all(|folder| fs::remove_dir(folder).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Refuses to submit a version of a job beside another one.
+//! Refuses to submit a version of a job while tasks of another version are queued or running.
 
 use std::path::Path;
 

@@ -15,9 +15,9 @@ use runner_types::{CaseHashes, CaseKey, Event, Outcome};
 /// Finished shards and their journals.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// Those with at least one case whose hashes have changed.
+    /// Finished shards with at least one case whose hashes have changed.
     pub outdated: Vec<(Work, PathBuf)>,
-    /// The others, whose results still apply. Those of the submitted version are left out.
+    /// Journals of the other shards, whose results still apply. Journals of the submitted version are left out.
     current: Vec<PathBuf>,
 }
 
@@ -48,8 +48,8 @@ pub fn find(
 }
 
 impl Finished {
-    /// Marks results of the first `submissions` submissions that no longer apply as outdated, and makes the others count
-    /// for the submitted `version`.
+    /// Marks results that no longer apply as outdated, with the number of `submissions` so far, and makes the others
+    /// count for the submitted `version`.
     pub fn mark(&self, submissions: u32, version: &str) -> Result<(), Failure> {
         for (_, journal) in &self.outdated {
             mark_outdated(journal, Outdated { submissions, is_rerun: false }).map_err(Failure::environment)?;

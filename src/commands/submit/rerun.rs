@@ -50,7 +50,7 @@ pub fn chosen(
     Ok(work)
 }
 
-/// Refuses to rerun shards of a job that has none.
+/// Refuses to rerun shards of a job that was never submitted.
 pub fn unsubmitted(job: &Job) -> Failure {
     Failure::usage(format!("job {} has not been submitted yet: submit it without --rerun", job.name))
 }

@@ -72,8 +72,8 @@ pub fn run(args: &SubmitArgs, shards: NonZeroU32, console: &mut Console) -> Resu
     Ok(exit)
 }
 
-/// Hash of the manifest and of the files that its cases read, from which the next submission sees an edit. Without the
-/// nodes' device, the cases may not be known; then, it is that of the manifest.
+/// Hash of the manifest and of the files that its cases read, by which the next submission detects edits. If the nodes'
+/// device is unknown, the cases may be too; then it is the hash of the manifest only.
 fn version(args: &SubmitArgs, manifest: &Manifest, backend: BackendKind) -> String {
     let device = plan::machine(&args.target, None).ok().and_then(|(kind, device)| device.filter(|_| kind == backend));
     let manifest = manifest.clone().with_searched_axes();

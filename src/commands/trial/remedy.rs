@@ -26,24 +26,24 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// Maximum factor by which a buffer is enlarged.
 const MOST_TIMES: u64 = 1 << 16;
 
-/// Bytes of dynamic shared memory that are tried.
+/// Amounts of dynamic shared memory to try, in bytes.
 const SHARED: [u32; 3] = [4096, 16384, 49152];
 
-/// Threads per block that are tried, in one and in two dimensions.
+/// Threads per block to try, in one and in two dimensions.
 const BLOCKS: [&[&str]; 2] = [&["128", "64", "32"], &["8,8", "32,8", "32,2"]];
 
-/// First sizes that are tried for a kernel that does not end in time.
+/// First sizes to try for a kernel that does not end in time.
 const SMALL: [&str; 3] = ["2**12", "2**9", "2**6"];
 
-/// What a fault says of the sizes that were chosen.
+/// What a fault reveals about the sizes that were chosen.
 #[derive(Debug, PartialEq, Eq)]
 enum Fault<'a> {
-    /// An access this many bytes past the end of a buffer of so many.
+    /// An access that begins `past` bytes beyond the end of a buffer of `bytes` bytes.
     PastEnd { buffer: &'a str, bytes: u64, past: u64 },
     /// A value comes from a buffer that nothing has filled.
     NeverWritten { buffer: &'a str },
     SharedMemory {
-        /// Whether the kernel has none.
+        /// Whether the kernel has no shared memory at all.
         is_absent: bool,
     },
     /// The kernel does not end in time.
@@ -75,11 +75,11 @@ impl<'a> Fault<'a> {
 /// How an attempt ended.
 enum End {
     Passed,
-    /// With this message.
+    /// Holds the message of the fault.
     Trapped(String),
 }
 
-/// What is tried for a buffer.
+/// What to try for a buffer.
 #[derive(Debug)]
 struct Buffer {
     is_input: bool,
@@ -94,7 +94,6 @@ impl Default for Buffer {
     }
 }
 
-/// Options that are tried.
 #[derive(Debug, Default)]
 struct Options {
     /// By parameter.
@@ -116,7 +115,7 @@ impl Options {
         buffers.chain(self.integer.iter().map(|(parameter, value)| format!("{parameter}={value}"))).collect()
     }
 
-    /// The options as a shell takes them.
+    /// The options, quoted for a shell.
     fn shown(&self) -> String {
         let bytes = self.shared.iter().map(|bytes| format!("--shared {bytes}"));
         let block = self.block.iter().map(|block| format!("--block {block}"));
@@ -127,7 +126,7 @@ impl Options {
     }
 }
 
-/// Runs the first kernel with other options, as `--arg sums=2*n`, until it does not fail any more.
+/// Runs the first kernel with other options, such as `--arg sums=2*n`, until it no longer fails.
 pub struct Remedy<'a> {
     pub args: &'a TryArgs,
     /// Manifest of the kernels with these options.
@@ -148,7 +147,7 @@ impl Remedy<'_> {
         let mut found = Options::default();
         let mut amounts = SHARED.into_iter();
         let mut integers = draft.integers().into_iter();
-        // Blocks that the user has not chosen.
+        // Block sizes to try, if the user has not chosen one.
         let dimensions = draft.block().filter(|_| self.args.kernels.block.is_empty()).map_or(0, <[String]>::len);
         let mut blocks = dimensions.checked_sub(1).and_then(|at| BLOCKS.get(at)).copied().unwrap_or_default().iter();
         let mut small = SMALL.iter().filter(|_| self.args.kernels.n.is_empty());
@@ -186,14 +185,14 @@ impl Remedy<'_> {
         None
     }
 
-    /// What is tried for a parameter; `None` if the user has given it.
+    /// What to try for a parameter; `None` if the user has set it.
     fn buffer<'o>(&self, found: &'o mut Options, parameter: &str) -> Option<&'o mut Buffer> {
         let begin = format!("{parameter}=");
         let is_given = self.args.kernels.arguments.iter().any(|option| option.starts_with(&begin));
         (!is_given).then(|| found.buffers.entry(parameter.to_owned()).or_default())
     }
 
-    /// How the first kernel ends with these options; `None` if that is neither way.
+    /// How the first kernel ends with these options; `None` if it ends in any other way.
     fn outcome(&self, found: &Options, name: &str, console: &mut Console) -> Option<End> {
         let mut args = self.args.clone();
         if let Some(bytes) = &found.shared {

@@ -69,7 +69,7 @@ fn json_has_a_line_per_manifest_with_every_fault_and_its_place() {
     let fault = &faulty["faults"][0];
     assert_eq!((&faulty["version"], &faulty["ok"], &faulty["omitted"]), (&1.into(), &false.into(), &0.into()));
     assert!(said.starts_with(&format!("error: {}\n", fault["message"].as_str().unwrap())), "{fault}");
-    // The text of the other faults names the same places.
+    // The text output names the same places for the other faults.
     for path in manifests() {
         let name = format!("experiments/{}", path.file_name().unwrap().to_str().unwrap());
         let said = std::fs::read_to_string(path.with_extension("stderr")).unwrap();
@@ -134,7 +134,7 @@ fn what_is_in_place_of_a_source_is_named() {
     std::fs::remove_file(&source).unwrap();
     std::os::unix::fs::symlink("/dev/zero", &source).unwrap();
     assert!(refused().contains("outside"), "{}", refused());
-    // Its own name is no other that could be meant.
+    // The error suggests no other name, because the file's own name is right.
     std::fs::write(dir.path().join("m.toml"), format!("# {}", "x".repeat(9 << 20))).unwrap();
     assert_eq!(refused(), "error: cannot read the manifest: it has more than 8 MB");
 }

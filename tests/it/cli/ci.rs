@@ -68,7 +68,6 @@ pub fn github() -> [Value; 3] {
     written("github", &names.each_ref().map(String::as_str)).try_into().unwrap()
 }
 
-/// The step of a job with this name.
 fn step<'y>(workflow: &'y Value, job: &str, name: &str) -> &'y Value {
     let steps = workflow["jobs"][job]["steps"].as_array().unwrap();
     steps.iter().find(|step| step["name"] == name).unwrap_or_else(|| panic!("no step {name} in {workflow}"))

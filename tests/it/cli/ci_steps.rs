@@ -14,7 +14,7 @@ use super::ci::{Programs, comment_on_github, commented, github, pull_request, wr
 
 /// What outlives the jobs of a service: its caches, and what is published.
 struct Service {
-    /// A program `curl` that downloads the `runner` of this build from its address.
+    /// A stand-in for `curl` that downloads this build's `runner` from its address.
     programs: Programs,
     caches: TempDir,
 }
@@ -28,7 +28,7 @@ struct Ended {
     log: String,
     /// Contains the checkout and the home.
     root: TempDir,
-    /// Jobs whose cache it had.
+    /// Jobs whose cache this job received.
     others: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Service {
     fn new() -> Self {
         let programs = Programs(tempfile::tempdir().unwrap());
         let runner = env!("CARGO_BIN_EXE_runner");
-        // As curl: a file of the registry needs the token of the job.
+        // Acts like curl: a file of the registry requires the job's token.
         programs.add(
             "curl",
             &format!(
@@ -115,7 +115,7 @@ fn copy(from: &Path, to: &Path) {
 /// What starts a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Event {
-    /// A pull request of this number.
+    /// A pull request with this number.
     Request(u32),
     /// A commit on the default branch.
     Push,
@@ -127,13 +127,13 @@ impl Event {
     }
 }
 
-/// Writes below the cache of a job what it left there, as the program writes compiled kernels.
+/// Writes to a job's cache what the job leaves behind, as the program writes compiled kernels.
 fn leave(cache: &Path, job: &str) {
     fs::create_dir_all(cache).unwrap();
     fs::write(cache.join(job), "").unwrap();
 }
 
-/// What other jobs left in the cache that a job has.
+/// What other jobs left behind in the cache that a job received.
 fn found(cache: &Path) -> Vec<String> {
     let entries = fs::read_dir(cache).into_iter().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -208,7 +208,7 @@ fn run_github(service: &Service, workflow: &Value, repository: &Repository, (nam
     Ended { is_right, log, root, others }
 }
 
-/// Runs a job that compares under a name.
+/// Runs a comparison job under a name.
 fn run_gitlab(
     service: &Service,
     file: &Value,
@@ -306,7 +306,8 @@ fn assert_green(ended: &Ended) {
     assert!(ended.comment().starts_with("## ✓ Passes: 0 of 2 experiments changed ("), "{}", ended.comment());
 }
 
-/// Pull requests read the cache of the default branch, and write none. Another commit with the same kernels needs no other.
+/// Pull requests read the cache of the default branch but never write it. Another commit with the same kernels needs no
+/// new cache.
 #[test]
 fn the_jobs_for_github_keep_one_cache_for_each_state_of_the_kernels() {
     let [workflow, ..] = github();
@@ -363,7 +364,8 @@ fn no_note_is_posted_for_a_fork_on_gitlab() {
     }
 }
 
-/// What a job of a merge request writes into its cache, no other merge request reads, no GPU, and not the default branch.
+/// The cache that a merge request's job writes is read by no job of another merge request, by no GPU job, and by no job
+/// on the default branch.
 #[test]
 fn the_jobs_for_gitlab_have_caches_that_no_other_job_reads() {
     let [file] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
@@ -379,14 +381,14 @@ fn the_jobs_for_gitlab_have_caches_that_no_other_job_reads() {
         assert_green(&other);
         assert!(other.others.is_empty(), "{job} {event:?}: {:?}", other.others);
     }
-    // The job that failed left its cache for the next of its merge request.
+    // The failed job left its cache for the next job of its merge request.
     let after = run(&unchanged, "after", "runner-simulator", Event::Request(7));
     assert_green(&after);
     assert_eq!(after.others, ["first"]);
     assert!(service.saved().iter().all(|key| !service.caches.path().join(key).join("program").exists()));
 }
 
-/// A tag such as `python:3` is another image tomorrow.
+/// A tag such as `python:3` may be a different image tomorrow.
 #[test]
 fn images_are_pinned_to_a_release() {
     let [file] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };

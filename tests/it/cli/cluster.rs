@@ -194,7 +194,8 @@ fn a_search_has_the_status_of_its_tasks_and_is_waited_for() {
     let sent = |options: &[&str], code| {
         runner(dir.path(), &[&words[..], &["--name", "job"], options, &["--", "--budget", "100%"]].concat(), code)
     };
-    // The second shard waits. The emulated scheduler ignores dependencies, so what comes after the shards does not.
+    // The second shard is queued. The emulated scheduler ignores dependencies, so the task after the shards runs
+    // anyway.
     let slurm = |file: &str| dir.path().join("slurm").join(file);
     fs::write(slurm("broken"), "1").unwrap();
     fs::write(slurm("squeue.says"), "1_1|PENDING||Resources\n").unwrap();
@@ -284,7 +285,7 @@ fn a_damaged_shard_is_named_sent_again_and_then_collected() {
     runner(dir.path(), &["collect", JOB, "--out", "whole"], 0);
     let read = |folder: &str| fs::read(dir.path().join(folder).join("records.jsonl")).unwrap();
     assert!(read("alone") == read("whole"), "the records differ");
-    // The same, naming the shard.
+    // The same with a rerun that names the shard.
     flip(&journal(7), 0);
     let said = submit(dir.path(), "experiments/scale.toml", &["--rerun", "scale 7/8"], 0);
     assert!(said.contains("1 shard of 8 in 1 task"), "{said}");
@@ -418,7 +419,7 @@ fn tasks_whose_workers_are_killed_are_sent_again_with_more_memory() {
 #[test]
 fn it_is_said_that_it_is_not_known_whether_the_scheduler_has_a_task() {
     let dir = project("experiments/scale.toml");
-    // Kills `runner` after it has recorded the submission and before the scheduler has it.
+    // Kills `runner` after it has recorded the submission and before the scheduler receives it.
     write_program(&dir.path().join("slurm/sbatch"), "#!/bin/sh\nkill -9 $PPID\n");
     let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--name", "job"];
     assert_eq!(command(dir.path(), &words).output().unwrap().status.code(), None);
@@ -457,7 +458,7 @@ fn what_cannot_work_is_refused_before_anything_is_sent() {
         assert!(said.contains(expected), "{said}");
     }
     assert!(!dir.path().join("target").exists());
-    // PBS gives no warning.
+    // PBS sends no warning, so a short time limit is allowed.
     let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--scheduler", "pbs", "--time", "1min"];
     assert!(runner(dir.path(), &words, 0).contains("qsub "));
 }
@@ -588,7 +589,7 @@ fn submitting_again_sends_only_what_is_missing() {
     let named = |name: &str, code| runner(dir.path(), &[&words[..], &["--name", name]].concat(), code);
     let refused = named("job!", 2);
     assert!(refused.contains("already contains a job with a different name: choose another --name"), "{refused}");
-    // A folder has the letters of the name as they are.
+    // The folder's name keeps upper and lower case.
     assert!(named("Wall A", 0).contains("runner status target/jobs/Wall-A\n"));
 }
 
@@ -605,7 +606,7 @@ fn two_parts_of_an_experiment_have_a_report_each_also_if_they_are_collected_at_t
         let sizes: Vec<&str> = rows.lines().skip(1).filter_map(|row| row.split(',').nth(5)).collect();
         assert!(sizes.len() == 8 && sizes.iter().all(|n| *n == size), "{rows}");
     }
-    // Another process writes to the folder, and has ended soon after.
+    // Another process writes to the folder, and ends soon after.
     let lock = runner_results::journal::FolderLock::take(&report("low")).unwrap();
     let collecting = command(dir.path(), &["collect", "target/jobs/low"]).stdout(Stdio::null()).spawn().unwrap();
     sleep(Duration::from_millis(500));
@@ -620,7 +621,7 @@ fn a_user_who_may_not_write_to_a_job_looks_at_it_and_collects() {
     fs::write(dir.path().join("slurm/broken"), "1").unwrap();
     submit(dir.path(), "experiments/scale.toml", &["--out", "reports/scale"], 0);
     fs::write(dir.path().join("slurm/squeue.says"), "1_1|RUNNING|n1|None\n2_1|FAILED|n1|None\n").unwrap();
-    // In place of the files that this user cannot write; the superuser of a test could.
+    // Folders stand in for files that this user cannot write: a test that runs as root could write to such files.
     forget(dir.path());
     let folder = dir.path().join(JOB);
     let view = format!("scheduler-{}.json", rustix::process::getuid().as_raw());
@@ -636,7 +637,7 @@ fn a_user_who_may_not_write_to_a_job_looks_at_it_and_collects() {
     let before = calls();
     let mut watch = command(dir.path(), &["status", JOB, "--watch"]);
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Two looks, of which the first asks.
+    // Two queries for the status, of which only the first asks the scheduler.
     let lines = BufReader::new(watch.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert_eq!(lines.filter(|line| line.starts_with("job job: 8 shards")).take(2).count(), 2);
     kill_process(Pid::from_child(&watch), Signal::KILL).unwrap();
@@ -876,7 +877,7 @@ fn a_warned_task_stops_after_its_launch_and_asks_to_be_started_again() {
     assert!(log.contains("its time limit was near") && log.contains("\"event\":\"requeued\""), "{log}");
     let journal = fs::read_to_string(journal).unwrap();
     assert!(journal.lines().last().unwrap().contains("\"complete\":false"), "the journal has its end");
-    // The cases that it has ended are counted.
+    // The finished cases are counted.
     let said = runner(dir.path(), &["status", JOB], 0);
     let settled = journal.matches("\"event\":\"case_settled\"").count();
     assert!(settled > 0 && said.contains(&format!("  {settled} of 3200 cases done; ")), "{settled}: {said}");
@@ -1189,7 +1190,7 @@ fn all_jobs_are_listed_and_those_that_have_ended_are_removed() {
     assert!(said.contains(&line("three", "8 queued")), "{said}");
     assert_eq!(runner(dir.path(), &["status", "--json"], 1).lines().count(), 3);
     assert!(runner(dir.path(), &["status", "--watch"], 2).contains("<JOB>"));
-    // None is a month old.
+    // No job is a month old.
     assert!(runner(dir.path(), &["prune"], 0).contains("3 jobs younger than --older-than: kept"));
     let exists = || ["one", "two", "three"].map(|name| dir.path().join("target/jobs").join(name).exists());
     let said = runner(dir.path(), &["prune", "--older-than", "0s", "--dry-run"], 0);
@@ -1209,7 +1210,7 @@ fn all_jobs_are_listed_and_those_that_have_ended_are_removed() {
     fs::remove_file(dir.path().join(JOB).join("collected")).unwrap();
     let said = runner(dir.path(), &["prune", JOB], 0);
     assert!(said.contains(&format!("{JOB}: kept, its results are")), "{said}");
-    // A folder behind a link is no job of this checkout.
+    // A folder behind a link is not a job of this checkout.
     let other = tempfile::tempdir().unwrap();
     fs::rename(dir.path().join(JOB), other.path().join("job")).unwrap();
     std::os::unix::fs::symlink(other.path().join("job"), dir.path().join(JOB)).unwrap();
@@ -1243,7 +1244,7 @@ fn the_command_of_a_job_is_printed_and_given_again() {
         let refused = runner(dir.path(), &[&again[..], other].concat(), 2);
         assert!(refused.contains("--again repeats the job's command unchanged"), "{refused}");
     }
-    // What others may have written is shown and not run.
+    // What others may have written is shown but not run.
     let file = dir.path().join(JOB).join("job.json");
     fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o664)).unwrap();
     let said = runner(dir.path(), &again, 2);
@@ -1274,7 +1275,7 @@ fn a_job_begins_after_another() {
     assert_eq!(dependencies, ["--dependency=afterany:1:3:4", "--dependency=afterany:5:1:3:4"]);
     let said = runner(dir.path(), &[&words[..7], &["other", "--after", JOB, "--scheduler", "pbs"]].concat(), 2);
     assert!(said.contains("--after target/jobs/job: that job is for slurm, this one for pbs"), "{said}");
-    // Of a job that has ended, nothing is waited for.
+    // A job that has ended is not waited for.
     fs::write(dir.path().join("slurm/squeue.says"), says.replace("PENDING", "FAILED").replace("RUNNING", "FAILED"))
         .unwrap();
     let words =
@@ -1369,7 +1370,7 @@ fn cases_whose_reference_the_system_ends_for_its_memory_are_sent_again_with_more
     let greedy = "#include <vector>\nstd::vector<double> twice(const std::vector<float> &input) {\n    std::vector<char> \
                   much(1 << 30, 1);\n    std::vector<double> result;\n    for (float x : input) result.push_back(2.0 * x * \
                   much[input.size()]);\n    return result;\n}\n";
-    // Another text than in the last test run, whose results are in the cache.
+    // A different text than in the last test run, whose results are in the cache.
     let greedy = format!("// {:?}\n{greedy}", std::time::SystemTime::now());
     fs::write(dir.path().join("experiments/twice.cpp"), greedy).unwrap();
     let text = MANIFEST.replace("expect = \"add(input, input)\"", "expect = { cpp = \"twice.cpp:twice\" }");
@@ -1400,7 +1401,7 @@ fn a_task_that_is_cancelled_while_its_worker_fails_to_start_does_not_come_back()
         let path = dir.path().join(JOB).join(format!("tasks/1-{task}.jsonl"));
         fs::read_to_string(path).unwrap_or_default()
     };
-    // The worker needs more address space than that, and the task does not.
+    // The worker needs more address space than this limit; the task does not.
     let started = |task: u32| {
         let line = format!("ulimit -v 8000000; exec \"$0\" task {JOB} 1 {task}");
         let path = format!("{}:{}", dir.path().join("slurm").display(), std::env::var("PATH").unwrap());

@@ -55,7 +55,6 @@ fn records() -> Records {
     fixture::calibrated(&fixture::regimes())
 }
 
-/// Slows down a variant by a factor.
 fn slow_down(records: &mut Records, variant: &str, factor: f64) {
     for record in records.cases.iter_mut().filter(|record| record.case.key.variant == variant) {
         let time = &mut record.result.as_mut().unwrap().time;

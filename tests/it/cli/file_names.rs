@@ -1,5 +1,5 @@
-//! Names of files and folders: of devices, which may differ only in signs that folders do not have, and of sources, which
-//! may have any sign.
+//! Names of files and folders. Names of devices may differ only in characters that a folder name cannot contain; names
+//! of sources may contain any character.
 
 use std::fs;
 use std::path::Path;
@@ -79,7 +79,7 @@ fn a_kernel_compiles_whatever_its_path_is_called() {
         };
         let inside = run(&folder, Path::new("experiments/x.toml"));
         assert!(inside.contains(",pass,"), "{inside}");
-        // Given by its whole path, and by one from above.
+        // Given by its absolute path, and by a relative path from the parent folder.
         assert_eq!(run(dir.path(), &folder.join("experiments/x.toml")), inside, "{name:?}");
         assert_eq!(run(dir.path(), &Path::new(name).join("experiments/x.toml")), inside, "{name:?}");
     }

@@ -29,7 +29,7 @@ impl Repository {
         repository
     }
 
-    /// Fixed author and date: equal records always give the same commit, so that snapshots can name it.
+    /// Fixed author and date: equal records always yield the same commit, so that snapshots can name it.
     fn git(&self, arguments: &[&str]) -> String {
         let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
         let date = "2026-03-04T05:06:07+0000";

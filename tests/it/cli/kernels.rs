@@ -197,7 +197,7 @@ fn a_list_counts_the_cases_of_a_run_on_a_gpu_and_on_the_simulator() {
     assert_eq!(lines[0]["simulator"]["axes"][0]["values"], serde_json::json!([16_384, 65_536, 262_144]));
     let text = list(&[]);
     assert!(text.contains(&format!("on the simulator {simulator} cases: n = 16384, 2^16, 2^18\n")), "{text}");
-    // The same on both.
+    // The experiments that are the same on both have no such line.
     assert_eq!(text.matches("on the simulator").count(), 1, "{text}");
 }
 
@@ -218,7 +218,7 @@ __global__ void transpose(const float *in, float *out, int rows, int columns)
 }
 ";
 
-/// Arguments that try kernels of `k.cu`.
+/// Arguments of `runner try` for kernels of `k.cu`.
 fn attempt<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [&TRY[..], &["k.cu"], arguments].concat()
 }
@@ -403,7 +403,7 @@ fn the_kernels_run_though_a_class_of_the_host_and_a_header_in_a_header_do_not_co
         fs::write(folder.path().join(name), text).unwrap();
     }
     expect(&folder, &[&TRY[..], &["k.cu"]].concat(), 0, &["`k` ran without a fault"]);
-    // What a kernel uses is not left out.
+    // Code that a kernel uses is not left out.
     fs::write(folder.path().join("k.cu"), file.replace("twice(x[i])", "twice(x[i]) + Blob::size")).unwrap();
     expect(&folder, &[&TRY[..], &["k.cu"]].concat(), 1, &["absent_framework.h: No such file or directory"]);
 }
@@ -423,7 +423,7 @@ fn a_launch_of_more_threads_than_can_be_simulated_is_as_large_as_the_first_size(
 #[test]
 fn a_first_kernel_that_reads_too_far_is_shown_with_options_by_which_it_runs() {
     let folder = tempfile::tempdir().unwrap();
-    // Neither that `other` is read nor how far `x` is read follows from the text.
+    // The text shows neither whether `other` is read nor how far `x` is read.
     let file = "__global__ void k(const float *x, float *other, float *y, int n)\n\
                 { int i = blockIdx.x * blockDim.x + threadIdx.x;\n\
                 if (i < n) { size_t a = (size_t)other; float *p = (float *)a; int j = i;\n\
@@ -434,7 +434,7 @@ fn a_first_kernel_that_reads_too_far_is_shown_with_options_by_which_it_runs() {
     expect(&folder, &["try", "--backend", "sim", "k.cu"], 1, &said);
     let options = ["try", "--backend", "sim", "k.cu", "--arg", "other=in", "--arg", "x=2*n"];
     expect(&folder, &options, 0, &["1 of 1 cases ran"]);
-    // How many threads may use the array does not follow from the text.
+    // The text does not show how many threads may use the array.
     let file = "__global__ void k(const float *x, float *y, int n) { __shared__ float s[64]; float *p = s;\n\
                 int i = blockIdx.x * blockDim.x + threadIdx.x; p += threadIdx.x; *p = i < n ? x[i] : 0; if (i < n) y[i] = *p; }\n";
     fs::write(folder.path().join("k.cu"), file).unwrap();
@@ -449,7 +449,7 @@ fn a_launch_that_the_device_does_not_allow_fails_the_trial_and_is_its_last_line(
     assert_eq!(code, Some(1), "{out}{error}");
     let last = out.lines().last().unwrap_or_default();
     assert!(last.starts_with("`old` did not run: ") && last.ends_with("--block, --grid or --n."), "{out}");
-    // One of two is enough.
+    // One refused launch of two is enough.
     let blocks = ["-k", "old", "-k", "strided", "--block", "256", "--block", "2048"];
     let (code, out, error) = run(&folder, &[&TRY[..], &["scale.cu"], &blocks].concat());
     assert_eq!(code, Some(1), "{out}{error}");

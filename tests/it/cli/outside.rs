@@ -106,7 +106,7 @@ fn a_checkout_that_contains_the_users_home_is_a_project_without_the_home() {
         let output = output.unwrap();
         (output.status.success(), said(&output))
     };
-    // Without a checkout, the folder may be that of all homes.
+    // Without a checkout, the folder may be the one that contains all homes.
     let (is_right, said) = check("p/home");
     assert!(!is_right && said.contains("is outside of the project"), "{said}");
     fs::create_dir(place.path("p/.git")).unwrap();

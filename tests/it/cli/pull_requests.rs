@@ -229,7 +229,7 @@ fn removed_claims() {
 #[test]
 fn another_size() {
     assert_change("size_changed", 0, &[(MANIFEST_PATH, |text| text.replace("[4096]", "[8192]"))]);
-    // A result that was compared with nothing is not right.
+    // A result that was not compared with anything does not count as right.
     assert_says(
         "size_changed",
         &[
@@ -516,8 +516,8 @@ fn a_deleted_report() {
     assert_eq!(repository.runner(&[&page[..], &["--strict"]].concat()), Some(6));
 }
 
-/// The kernel is improved and the report of the GPU left as it was: nothing in it proves the improvement. A run on the
-/// simulator gave the report; its records say that a GPU did.
+/// The kernel is improved, but the GPU's report is left as it was, so nothing in the report proves the improvement. The
+/// report comes from a run on the simulator, but its records name a GPU.
 #[test]
 fn a_report_of_a_gpu_that_was_not_measured_again() {
     const REPORT: &str = "reports/sum/nvidia-h100-80gb-hbm3";
@@ -536,7 +536,7 @@ fn a_report_of_a_gpu_that_was_not_measured_again() {
     records.header.backend = BackendKind::Cuda;
     records.environment.device.backend = BackendKind::Cuda;
     records.environment.device.name = "NVIDIA H100 80GB HBM3".to_owned();
-    // The simulator's are of PTX.
+    // The simulator's code hashes cover PTX, so a GPU's records cannot contain them.
     records.cases.iter_mut().filter_map(|record| record.hashes.as_mut()).for_each(|hashes| hashes.code = None);
     fs::write(&file, journal::records_text(&records).unwrap()).unwrap();
     program(&["report", REPORT]);
@@ -546,7 +546,7 @@ fn a_report_of_a_gpu_that_was_not_measured_again() {
 
     let (code, page) = job_on_github(repository.0.path(), "HEAD^1");
     assert_eq!(code, 0, "{page}");
-    // The records name the program that measured, and so do the names of the commits.
+    // The records contain the version of the program that measured, so the commits' hashes depend on it.
     let id = |revision: &str| {
         let mut git = Command::new("git");
         let output = git.current_dir(repository.0.path()).args(["rev-parse", "--short=7", revision]).output().unwrap();

@@ -124,8 +124,8 @@ __global__ void tiled(const float *in, float *out, int rows, int cols) {
 }
 ";
 
-/// A warp is two rows of 16 threads. Stores of `naive` are `rows` apart: a sector for each thread, 2 threads share one
-/// at most. Reads of a column of `t` are 16 words apart, so that 16 lanes share 2 banks.
+/// A warp is two rows of 16 threads. Stores of `naive` are `rows` apart: at most 2 threads share a sector. Reads of a
+/// column of `t` are 16 words apart, so that 16 lanes share 2 banks.
 #[test]
 fn a_trial_names_the_lines_and_what_to_do_about_a_finding() {
     let folder = tempfile::tempdir().unwrap();

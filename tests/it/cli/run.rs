@@ -64,7 +64,7 @@ fn without_a_device_it_says_what_to_do() {
     let attempt = run(&shipped(MANIFEST), &["--backend", "cuda", "--out", "out"]);
     attempt.expect(3, &["NVIDIA driver"]);
     let said = attempt.said();
-    // Whether there is no driver, or one that sees no device, the message names the next step.
+    // The message names the next step, whether there is no driver or one that sees no device.
     assert!(said.contains("install the NVIDIA driver") || said.contains("CUDA_VISIBLE_DEVICES"), "{said}");
 }
 

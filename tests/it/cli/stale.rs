@@ -1,7 +1,7 @@
 //! Reports that were measured before a source or the manifest changed: `compare`, `report --check` and `history` say
 //! so.
 //!
-//! According to their records, the reports are from a GPU. They were made on the simulator, with the same hashes.
+//! According to their records, the reports are from a GPU. They were generated on the simulator, with the same hashes.
 
 use std::fs;
 use std::path::Path;
@@ -70,7 +70,7 @@ impl Repository {
         repository
     }
 
-    /// The same, without git.
+    /// A folder with the same content, without git.
     fn uncommitted() -> Self {
         let repository = Self(tempfile::tempdir().unwrap());
         repository.write("experiments/scale.toml", MANIFEST);
@@ -82,7 +82,7 @@ impl Repository {
         repository.change(|records| {
             records.header.backend = BackendKind::Cuda;
             records.environment.device.backend = BackendKind::Cuda;
-            // The simulator's code hashes are of PTX.
+            // The simulator's code hashes cover PTX.
             records.cases.iter_mut().filter_map(|record| record.hashes.as_mut()).for_each(|hashes| hashes.code = None);
         });
         repository
@@ -228,7 +228,7 @@ fn each_changed_part_of_the_manifest_is_named() {
     checked("name   = \"twice\"", "name   = \"double\"", &(gone + added));
     let added = "Stale: in the manifest, not measured: scale on Simulated H100 (2 cases: twice, thrice).\n";
     checked("n = [1024, 4096]", "n = [1024, 4096, 8192]", added);
-    // Options that give the same code.
+    // Options that yield the same code.
     repository.edit("experiments/scale.toml", "block  = [256]", &defined(0));
     repository.assert_checked("", 0);
 }

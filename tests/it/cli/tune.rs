@@ -106,7 +106,7 @@ block  = ["width"]
 args   = ["y", "x"]
 "#;
 
-/// More rounds need more instructions. One round gives a wrong result, and 1001 to 1003 fail in other ways.
+/// More rounds need more instructions. One round yields a wrong result, and 1001 to 1003 fail in other ways.
 const KERNEL: &str = r"
 template <int ROUNDS> __global__ void copy(int* y, const int* x)
 {
@@ -163,7 +163,7 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     let before = read("search.jsonl");
     tune(folder.path(), &[&options[..], &["--resume"]].concat(), 0);
     assert_eq!(read("search.jsonl"), before);
-    // Another one keeps its evaluations until the next.
+    // A new search keeps the evaluations of the previous one until the next search.
     assert!(!out.join("search.previous.jsonl").exists());
     tune(folder.path(), &options, 0);
     assert_eq!(read("search.previous.jsonl"), before);
@@ -425,7 +425,8 @@ fn what_the_simulator_finds_beyond_a_bound_is_put_last_and_the_page_says_how_oft
         "{page}"
     );
     assert!(page.contains("of all evaluations, 1 beat the best of the others."), "{page}");
-    // When no others are left, they are evaluated: steps of 2, 3, 4 and 1, 2, 3, where the best other takes 4.
+    // Once no other configurations are left, these are evaluated: they take 2, 3, 4 and 1, 2, 3 steps, and the best
+    // other one takes 4.
     run(&[&options[..], &["100%", "--resume"]].concat(), 0);
     let page = read("search.md");
     assert!(page.contains("6 of all these were evaluated: 1 failed or were no better than"), "{page}");

@@ -84,7 +84,7 @@ fn without_a_disassembler_a_run_has_counts_of_the_ptx_and_a_changed_case_is_unde
         "{unknown}"
     );
     let compare = |more: &[&str]| runner(&folder, true, &[&["compare", "known", "unknown"], more].concat());
-    // The same source gives the same machine code.
+    // The same source compiles to the same machine code.
     assert_eq!(compare(&["--strict"]).0, Some(0));
     fs::write(folder.path().join("scale.cu"), KERNEL.replace("2 * x[i]", "__fadd_rn(x[i], x[i])")).unwrap();
     run("unknown", true);

@@ -32,7 +32,7 @@ args   = ["out"]
 /// Far more than a run takes, even while other tests use all cores.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// What ends a round.
+/// The line that ends a round.
 const WAITS: &str = "waiting for changes; press Ctrl-C to stop";
 
 const RIGHT: &str = "1 of 1 cases passed";

@@ -1,4 +1,4 @@
-//! Host functions are timed and checked like kernels, and one that fails costs only its own row.
+//! Host functions are timed and checked like kernels, and one that fails affects only its own row.
 
 use runner_process::programs::Programs;
 use runner_types::{CaseRecord, Note, Outcome};

@@ -1,4 +1,4 @@
-//! Kernels that hang, abort or print cost only their own row.
+//! Kernels that hang, abort or print affect only their own row.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn a_null_pointer_and_an_endless_loop_cost_no_row_but_their_own() {
     assert!(left.stderr.contains("no answer within 2 s"), "{}", left.story());
 }
 
-/// Variants whose only launch is aborted, and the driver errors that this may give, depending on how far the hardware
+/// Variants whose only launch is aborted, and the driver errors that this may cause, depending on how far the hardware
 /// gets.
 const ABORTED: [(&str, &[&str]); 7] = [
     ("device_assert", &["CUDA_ERROR_ASSERT"]),

@@ -133,7 +133,7 @@ impl Lab {
         Buffer(self.sizes.len() - 1)
     }
 
-    /// Launches on both machines, which must give the same counts.
+    /// Launches on both machines, which must yield the same counts.
     pub fn launch(&mut self, kernel: &str, shape: Shape, args: &[Arg]) -> LaunchReport {
         self.run(kernel, shape, args).unwrap_or_else(|error| panic!("`{kernel}`: {error}"))
     }

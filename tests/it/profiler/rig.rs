@@ -176,7 +176,7 @@ fn launch(name: char) -> MarkedLaunch {
     MarkedLaunch { kernel: format!("_Z1{name}Pi"), grid: Dim3::new(64, 2, 1), block: Dim3::new(256, 1, 1) }
 }
 
-/// Not a test by itself: the worker's main function, if the environment asks for it.
+/// Not a test on its own: the worker's main function, if the environment asks for it.
 #[test]
 fn worker_entry() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };

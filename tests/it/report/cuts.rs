@@ -1,5 +1,5 @@
-//! Journals that end anywhere: the run was killed, had been resumed, or was still compiling. Whatever is made from such
-//! a journal has every case that was settled and is not run again.
+//! Journals that end anywhere: the run was killed, had been resumed, or was still compiling. Whatever is generated from
+//! such a journal has every case that was settled and is not run again.
 
 use std::collections::BTreeMap;
 use std::fs;

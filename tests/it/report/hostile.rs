@@ -1,7 +1,7 @@
 //! Records and journals that someone edited: they are refused or reported, and never cause a panic.
 //!
 //! The files are meant for git and for people, so merges and editors change them. A line that parses may still hold
-//! what no run writes.
+//! values that no run writes.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -197,7 +197,7 @@ fn several_reports_are_one_page_with_an_index() {
     assert_eq!(page.matches(r#"<section class="report""#).count(), 2);
 }
 
-/// That all cases passed is no result. 6,128 sectors are half of 12,256.
+/// That all cases passed is not a result. 6,128 sectors are half of 12,256.
 #[test]
 fn the_index_says_what_a_report_of_counts_found() {
     let mut counted = records(&fixture::simulated());
@@ -220,7 +220,7 @@ fn the_index_says_what_a_report_of_counts_found() {
     assert!(index.contains("2 of 2 cases passed. No deciding counter differs."), "{index}");
 }
 
-/// The first kernel is not executed. The page shows one counter, and every pane the code of its greatest count.
+/// The first kernel is not executed. The page shows one counter, and each pane shows the code with the largest count.
 #[test]
 fn a_source_page_opens_at_the_hottest_line_with_its_code() {
     let Some(browser) = browser() else { return };

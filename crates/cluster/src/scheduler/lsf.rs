@@ -20,7 +20,7 @@ impl Scheduler for Lsf {
             waiting: Some(|names| {
                 let each = names.iter().map(|name| format!("bjobs -J {name} -noheader -o jobid;")).collect::<Vec<_>>();
                 let each = each.join(" ");
-                // The id of an array stands for all its elements. Without jobs to wait for, there is no option.
+                // The id of an array stands for all its elements. Without jobs to wait for, the option is omitted.
                 let joined = r"sort -u | sed 's/.*/ended(&)/' | paste -sd, | sed 's/,/\&\&/g; s/^./-w &/'";
                 format!("$({{ {each} }} 2>/dev/null | {joined})")
             }),

@@ -16,7 +16,7 @@ impl Scheduler for Pbs {
             waiting: Some(|names| {
                 let each = names.iter().map(|name| format!("qselect -u \"$USER\" -N {name};")).collect::<Vec<_>>();
                 let each = each.join(" ");
-                // Without jobs to wait for, there is no option.
+                // Without jobs to wait for, the option is omitted.
                 format!("$({{ {each} }} | paste -sd: | sed 's/^./-W depend=afterany:&/')")
             }),
         }

@@ -129,7 +129,7 @@ impl Queue for Slurm {
         if let Some(id) = id_of(&said, tag) {
             return Ok(Some(id));
         }
-        // The controller may already have forgotten an ended job.
+        // The controller may already have forgotten a job that ended.
         let name = format!("--name={tag}");
         let words = ["sacct", "--allocations", "--noheader", "--parsable2", "--starttime=now-2days", &name];
         match run(&[&words[..], &["--format=JobID,JobName"]].concat()) {
@@ -242,7 +242,7 @@ fn options(minutes: u64) -> Vec<String> {
 /// Script of a submission. Its tag identifies the job even if Slurm's answer is lost.
 fn sbatch(part: &Part<'_>, (name, tag): (&str, &str), text: String, log: &str) -> Result<Script, ScriptError> {
     let path = part.path(&format!("{name}-{}.sh", part.number))?;
-    // Slurm expands `%` in log paths; `%%` is a literal one.
+    // Slurm expands `%` in log paths; `%%` stands for a literal `%`.
     let log = format!("--output={}/{log}", part.path("logs")?.replace('%', "%%"));
     let mut words = vec!["sbatch".to_owned(), "--parsable".to_owned()];
     words.extend([format!("--job-name={tag}"), format!("--comment={tag}"), log, path.clone()]);
@@ -321,9 +321,9 @@ fn enduring(arguments: &[&str]) -> Result<(), QueueError> {
 }
 
 impl Slurm {
-    /// Adds ended tasks from Slurm's accounting. Rows of active tasks are skipped: accounting may keep one after the
-    /// controller has forgotten the task. The last row of a restarted task may describe its previous run, so an active
-    /// state from the controller takes precedence.
+    /// Adds tasks that have ended, from Slurm's accounting. Rows of active tasks are skipped: accounting may keep one
+    /// after the controller has forgotten the task. The last row of a restarted task may describe its previous run, so
+    /// an active state from the controller takes precedence.
     fn add_ended(&self, tasks: &mut BTreeMap<String, Seen>, accounts: BTreeMap<String, Seen>) {
         let has_ended = |seen: &Seen| matches!(self.outcome(&seen.state), Outcome::Ended(_));
         for (id, seen) in accounts.into_iter().filter(|(_, seen)| has_ended(seen)) {

@@ -190,7 +190,7 @@ fn kubernetes_gets_every_setting_that_it_has_and_no_gpu_for_the_simulator() {
     assert_eq!(limits("gpus = '2'", Some("H100")), serde_json::json!({ "nvidia.com/gpu": "2" }));
 }
 
-/// The words by which the submitting command of a job waits for two others, expanded by a shell. `program` is the
+/// The words that make a job's submitting command wait for two other jobs, expanded by a shell. `program` is the
 /// scheduler's command that lists jobs, as a shell function.
 fn waited(scheduler: &str, program: &str) -> String {
     let kind: SchedulerKind = scheduler.parse().unwrap();

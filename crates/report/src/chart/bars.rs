@@ -8,7 +8,7 @@ use super::{Area, BOTTOM, Drawing, Mark, TOP, disc, f, marked, rule, text, text_
 #[derive(Debug, Clone, PartialEq)]
 pub struct BarChart {
     pub title: String,
-    /// Title of the value axis, which names the unit.
+    /// Title of the value axis, including the unit.
     pub x_label: String,
     pub bars: Vec<Bar>,
     /// Value to compare with, such as 1 for ratios.
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(names(&["plain[n=4]", "plain[n=8]"]).drawn, ["plain[n=4]", "plain[n=8]"]);
     }
 
-    /// Seven axes would take half of the chart.
+    /// Names that include seven axes would take up half of the chart.
     #[test]
     fn names_of_many_axes_are_their_values_and_the_axes_are_named_once() {
         let long = |x, y, z| format!("convolve[block_size_x={x}, block_size_y={y}, tile_size_x={z}, read_only=0]");

@@ -10,7 +10,7 @@ use super::{
 pub struct LineChart {
     pub title: String,
     pub x_label: String,
-    /// Title of the value axis, which names the unit.
+    /// Title of the value axis, including the unit.
     pub y_label: String,
     pub more_is_better: bool,
     /// Level to compare with, and its name.

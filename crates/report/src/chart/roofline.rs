@@ -89,7 +89,7 @@ impl Roofline {
         let corners = [(ends.0, ends.0 * self.memory), (ridge, self.arithmetic), (ends.1, self.arithmetic)];
         let points = corners.map(|(at, rate)| format!("{},{}", f(x.place(at)), f(y.place(rate))));
         drawing.paths.push(Path { points: points.join(" "), stroke: ROOF, dash: None, width: "2" });
-        // Above the slope, but not past the end of the axis.
+        // The label is above the slope, but not past the end of the axis.
         let memory = format!("memory, {} GB/s", rough(self.memory));
         let middle = x.place((ends.0 * ridge).sqrt());
         let end = (middle - 8.0).max(LEFT + 8.0 + widest([memory.as_str()].into_iter()));
@@ -142,8 +142,8 @@ mod tests {
         RoofPoint { name: String::new(), is_baseline: false, intensity, rate, shown: rate.to_string() }
     }
 
-    /// With 1000 GB/s and 20,000 GFLOP/s the ridge is at 20 operations per byte. At 0.25 operations per byte memory
-    /// allows 250 GFLOP/s; at 100 arithmetic limits.
+    /// With 1000 GB/s and 20,000 GFLOP/s, the ridge is at 20 operations per byte. At 0.25 operations per byte, memory
+    /// limits the rate to 250 GFLOP/s; at 100, arithmetic is the limit.
     #[test]
     fn a_share_is_of_what_limits() {
         let roof = Roofline {

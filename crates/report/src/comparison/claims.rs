@@ -10,7 +10,7 @@ use runner_results::analyse::compare::{ClaimChange, ClaimKind, ReportComparison}
 use runner_results::analyse::{ClaimState, JudgedClaim};
 use runner_types::{ManifestComparison, ManifestPart};
 
-/// Maximum number of claims to list; further ones are counted.
+/// Maximum number of claims to list; further ones are only counted.
 const MOST_CLAIMS: usize = 50;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,7 +57,7 @@ pub fn claims(compared: Compared<'_>) -> Option<Claims> {
     };
     all.retain(|(report, claim)| match claim.kind {
         ClaimKind::Held => false,
-        // A claim that could be judged before is worth a line.
+        // A claim that the base could judge deserves a line.
         ClaimKind::NotApplicable => claim.base.state != ClaimState::NotApplicable,
         _ if claim.kind == ClaimKind::Removed || claim.former.is_some() => !is_named(report),
         _ => true,
@@ -135,7 +135,7 @@ pub fn result(judged: &JudgedClaim) -> String {
     of_share().unwrap_or_else(|| detail(judged))
 }
 
-/// The same, without the limit.
+/// The values that decided a claim, without the limit.
 pub fn value(judged: &JudgedClaim) -> String {
     Share::of(&judged.claim.text).and_then(|share| share.taken(judged)).unwrap_or_else(|| detail(judged))
 }

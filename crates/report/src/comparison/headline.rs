@@ -9,7 +9,7 @@ use runner_results::analyse::ClaimState;
 use runner_results::analyse::compare::{Change, ClaimChange, ClaimKind, Comparison, Gate, Kind, ReportComparison};
 use runner_types::BackendKind;
 
-/// Maximum number of experiments to name; further ones are counted.
+/// Maximum number of experiments to name; further ones are only counted.
 const MOST_EXPERIMENTS: usize = 4;
 
 /// Kinds that leave an experiment unaffected.
@@ -25,7 +25,7 @@ pub fn headline(compared: Compared<'_>) -> String {
 fn subject(compared: Compared<'_>) -> String {
     let reports = &compared.comparison.reports;
     let experiments: BTreeSet<&str> = reports.iter().map(|report| report.experiment.as_str()).collect();
-    // The verdict counts several experiments.
+    // If there are several experiments, the verdict already counts them.
     let experiment = match experiments.first() {
         Some(one) if experiments.len() == 1 => format!("{} on ", notation::code(one)),
         _ => String::new(),
@@ -99,7 +99,7 @@ fn verdict(comparison: &Comparison) -> String {
         let doubts = nothing.into_iter().chain(informing).chain(doubts);
         doubts.chain(rest).chain(manifests::others(comparison)).chain(more).collect()
     } else {
-        // What is loosened weighs more than cases that cannot be compared because of it.
+        // Loosened parts are more important than the cases that cannot be compared because of them.
         let (first, last) = if gate == Gate::Incomparable { (less, named) } else { (named, less) };
         failed.into_iter().chain(first).chain(last).chain(informing).collect()
     };

@@ -45,7 +45,7 @@ pub fn place(change: &Change, counter: &CounterChange) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// Lines whose text changed, such as `reduce.cu:31 is "b", was "a"`; further ones are counted.
+/// Lines whose text changed, such as `reduce.cu:31 is "b", was "a"`; further ones are only counted.
 pub fn texts(change: &Change) -> Option<String> {
     let changed: Vec<&LineChange> = change.lines.iter().filter(|line| line.is_other_text()).collect();
     let one = |line: &&LineChange| match (&line.base, &line.new) {

@@ -3,7 +3,7 @@
 use runner_lang::format::plural;
 use runner_results::analyse::compare::{Change, InstructionChange, OperationChange};
 
-/// Maximum number of changed opcodes to list; further ones are counted.
+/// Maximum number of changed opcodes to list; further ones are only counted.
 const MOST_OPERATIONS: usize = 4;
 
 /// Maximum number of individual instructions to list; beyond it, counts per opcode say more.

@@ -9,10 +9,10 @@ use runner_results::analyse::compare::{Alone, Change, ClaimKind, Code, Compariso
 use runner_results::analyse::{ClaimState, JudgedClaim};
 use runner_types::{Effect, ManifestChange, ManifestComparison, ManifestPart, ManifestState};
 
-/// Maximum number of changes to list; further ones are counted.
+/// Maximum number of changes to list; further ones are only counted.
 const MOST_CHANGES: usize = 24;
 
-/// Maximum number of variants to name per change; further ones are counted.
+/// Maximum number of variants to name per change; further ones are only counted.
 const MOST_VARIANTS: usize = 3;
 
 /// One sentence per change; loosened, deleted and removed parts come first.
@@ -74,7 +74,7 @@ pub fn weakened(comparison: &Comparison) -> Vec<String> {
     ])
 }
 
-/// Counts changes that prove no less: `1 claim tightened, 1 baseline variant changed`.
+/// Counts changes that do not weaken the experiment: `1 claim tightened, 1 baseline variant changed`.
 pub fn others(comparison: &Comparison) -> Vec<String> {
     let baselines = changes(comparison).filter(|change| change.part == ManifestPart::Baseline).count();
     counted([
@@ -229,7 +229,7 @@ fn statement(change: &ManifestChange) -> String {
     let what = noun(*part);
     let is_of_all = variants.is_empty();
     let of = if is_of_all { String::new() } else { format!(" ({})", some(variants)) };
-    // These have no value besides their name.
+    // These parts have no value besides their name.
     let is_marker = matches!(
         part,
         ManifestPart::Option

@@ -9,7 +9,7 @@ use runner_lang::format::{plural, rough};
 use runner_results::analyse::compare::{Change, CounterChange, Kind, ReportComparison, TimeChange};
 use runner_types::CaseKey;
 
-/// Maximum number of variants to list; further ones are counted.
+/// Maximum number of variants to list; further ones are only counted.
 const MOST_VARIANTS: usize = 20;
 
 pub type Row<'a> = (&'a ReportComparison, &'a Change);
@@ -87,7 +87,7 @@ pub fn rollup(
     let line = |rows: &Vec<Row<'_>>| {
         let (report, first) = rows[0];
         let reasons = reasons(rows).into_iter().filter(|reason| !is_told(report, reason));
-        // The reasons of a single row give its counts.
+        // For a single row, the reasons already state its counts.
         let size = size(rows, totals.of_rows(rows)).filter(|_| rows.len() > 1 || first.time.is_some());
         let text = size.into_iter().chain(reasons).collect::<Vec<_>>().join("; ");
         Line {
@@ -182,7 +182,7 @@ fn counts(rows: &[Row<'_>]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// Places of new cases in their groups.
+/// Ranks of new cases in their groups.
 fn newcomers(rows: &[Row<'_>]) -> Option<String> {
     let baseline = rows[0].0.baseline.as_deref().map(notation::code).unwrap_or_default();
     // The baseline's ratio to itself says nothing.
@@ -203,7 +203,7 @@ fn newcomers(rows: &[Row<'_>]) -> Option<String> {
         return Some(format!("{place}{} times as fast as {baseline}", range([rough(low), rough(high)])));
     }
     let counts = &found().next()?.counts;
-    // Instruction counts say most about what a variant does.
+    // Instruction counts reveal most about what a variant does.
     let first = |wanted: &dyn Fn(&str) -> bool| counts.iter().find(|(name, _, ratio)| ratio.is_some() && wanted(name));
     let name = &first(&|name| name == notation::INSTRUCTIONS).or_else(|| first(&|_| true))?.0;
     let ratios = found().flat_map(|new| &new.counts).filter(|(other, ..)| other == name);
@@ -223,13 +223,13 @@ pub fn reasons(rows: &[Row<'_>]) -> Vec<String> {
         let own = words::reasons(change, report);
         common.retain(|reason| own.contains(reason));
     }
-    // A failure that the rows do not share is shown for the first one.
+    // A failure that the rows do not share is shown for the first row.
     if words::fails(first.kind)
         && let Some(failure) = of_first.first().filter(|failure| !common.contains(failure))
     {
         common.insert(0, format!("e.g. {failure}"));
     }
-    // So is the reason why a case is undecided.
+    // The reason why a case is undecided is shown for the first row, too.
     if let Some(why) = first.undecided.first().map(words::undecided).filter(|why| !common.contains(why)) {
         common.insert(0, format!("e.g. {why}"));
     }

@@ -9,16 +9,16 @@ use super::{Compared, notation};
 use runner_lang::format::plural;
 use runner_results::analyse::compare::{ReportComparison, SourceChange, SourceLine, SourceState};
 
-/// Maximum number of changed lines to show per file; further ones are counted.
+/// Maximum number of changed lines to show per file; further ones are only counted.
 const MOST_LINES: usize = 12;
 
-/// Maximum number of files to show; further ones are counted.
+/// Maximum number of files to show; further ones are only counted.
 const MOST_FILES: usize = 6;
 
 /// Maximum length of a shown line, in characters.
 const LONGEST_LINE: usize = 110;
 
-/// Maximum number of variants or experiments to name per file; further ones are counted.
+/// Maximum number of variants or experiments to name per file; further ones are only counted.
 const MOST_NAMES: usize = 3;
 
 /// Lines of a file that changed.
@@ -86,7 +86,7 @@ fn size(lines: &[SourceLine]) -> usize {
     added.max(lines.len() - added)
 }
 
-/// Lines as a diff, without the indentation that all have.
+/// Lines as a diff, without their common indentation.
 fn diff(lines: &[SourceLine]) -> Vec<String> {
     let indent = |line: &&SourceLine| line.text.chars().take_while(|c| *c == ' ').count();
     let filled = lines.iter().filter(|line| !line.text.trim().is_empty());

@@ -15,13 +15,13 @@ const UNCHANGED: [Kind; 3] = [Kind::Ambiguous, Kind::StillWrong, Kind::Same];
 /// Maximum number of changes to describe, most important first; the sections have all.
 const MOST_CHANGES: usize = 6;
 
-/// Maximum number of variants to list; further ones are counted.
+/// Maximum number of variants to list; further ones are only counted.
 const MOST_NAMES: usize = 4;
 
 /// Maximum number of reasons in a sentence.
 const MOST_REASONS: usize = 4;
 
-/// Sentences, and the reasons that they give, which the sections need not repeat.
+/// Sentences, and the reasons stated in them, which the sections need not repeat.
 pub struct Summary<'a> {
     pub sentences: Vec<String>,
     told: Vec<(Kind, *const ReportComparison, Vec<String>)>,
@@ -57,7 +57,7 @@ impl<'a> Summary<'a> {
         summary
     }
 
-    /// Whether a sentence gives this reason for the changes of a kind in a report.
+    /// Whether a sentence states this reason for the changes of a kind in a report.
     pub fn tells(&self, kind: Kind, report: &ReportComparison, reason: &str) -> bool {
         let of_report = |told: &&(Kind, *const ReportComparison, Vec<String>)| (told.0, told.1) == (kind, report);
         self.told.iter().find(of_report).is_some_and(|(.., reasons)| reasons.iter().any(|told| told == reason))
@@ -146,8 +146,8 @@ fn also_wrong(improved: &Change, report: &ReportComparison) -> Option<String> {
     ))
 }
 
-/// Sentence such as `No count changed; registers 10 → 12 in 1 of 3 cases.`
-/// Options that the manifest's changes name are left to them.
+/// Sentence such as `No count changed; registers 10 → 12 in 1 of 3 cases.` Omits options that the list of manifest
+/// changes names.
 fn unchanged(rows: &[Row<'_>], is_named: &dyn Fn(&ReportComparison) -> bool) -> String {
     let times: Vec<&TimeChange> = rows.iter().filter_map(|(_, change)| change.time.as_ref()).collect();
     let what = if !times.is_empty() && times.iter().all(|time| time.base == time.new) {
@@ -185,7 +185,7 @@ fn unchanged(rows: &[Row<'_>], is_named: &dyn Fn(&ReportComparison) -> bool) -> 
     format!("{}.", std::iter::once(what).chain(parts).collect::<Vec<_>>().join("; "))
 }
 
-/// Noun for rows: a case that was measured in several regimes has several.
+/// Noun for rows: a case that was measured in several regimes has several rows.
 fn measured(rows: &[Row<'_>]) -> &'static str {
     if rows.iter().any(|(_, change)| change.regime.is_some()) { "measurement" } else { "case" }
 }
@@ -274,7 +274,7 @@ fn results(comparison: &Comparison, rows: &[Row<'_>]) -> String {
     let (before, now) = (side(0), side(1));
     let (of, wrong, passed) = now;
     let is_as_before = before == now;
-    // Results that replace all of the former ones.
+    // Whether the results replace all of the former ones.
     let is_new = before.0 > 0 && rows.iter().all(|(_, change)| matches!(change.kind, Kind::New | Kind::Gone));
     let results = match (wrong, of.saturating_sub(wrong + passed)) {
         (0, 0) => match of {

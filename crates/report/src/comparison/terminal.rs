@@ -96,7 +96,7 @@ fn of_section(section: &Section, screen: Screen) -> Vec<String> {
         lines.push(format!(" … and {} more variants", section.rollup.left_out));
     }
     let mut table = section.table.clone();
-    // The lines per variant already give the reasons.
+    // The lines per variant already state the reasons.
     if table.columns.last().is_some_and(|column| column.title == "why") {
         table.columns.pop();
         for row in &mut table.rows {

@@ -1,6 +1,6 @@
 //! View model of a comparison: the content of its page, in order, before any markup.
 //!
-//! The Markdown page, the HTML page and the terminal output are made from it.
+//! The Markdown page, the HTML page and the terminal output are rendered from it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -46,7 +46,7 @@ pub struct View {
     pub sections: Vec<Section>,
     /// One line per kind of result of reports without known changes, if there are several reports.
     pub unaffected: Vec<String>,
-    /// Number of such reports.
+    /// Number of reports without known changes.
     pub unaffected_reports: usize,
     pub places: Vec<String>,
     pub method: Vec<String>,
@@ -125,7 +125,7 @@ pub fn rows(compared: Compared<'_>, kind: Kind) -> Vec<Row<'_>> {
     rows
 }
 
-/// Section for all cases of a kind, with at most `most` rows. It does not repeat reasons that the summary gives.
+/// Section for all cases of a kind, with at most `most` rows. It does not repeat reasons that the summary states.
 fn section(
     compared: Compared<'_>,
     kind: Kind,
@@ -301,7 +301,7 @@ fn facts_of_reports(compared: Compared<'_>) -> Vec<String> {
             facts.push(format!("Average time change: {}.", words::geomean(geomean)));
         }
         let causes = words::of_all_rows(report);
-        // With a single report, the sentences before these already contain them.
+        // A single report's causes are already in the sentences above.
         if !causes.is_empty() && comparison.reports.len() > 1 {
             facts.push(format!("{subject}{} in all cases.", causes.join("; ")));
         }
@@ -331,7 +331,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
     if is_paired(compared) {
         return warnings;
     }
-    // A caveat that applies to several reports is given once and names all of them.
+    // A caveat that applies to several reports is stated once and names all of them.
     let mut partial: Vec<(String, Vec<String>)> = Vec::new();
     let mut add = |caveat: String, subject: &str| match partial.iter_mut().find(|(known, _)| *known == caveat) {
         Some((_, subjects)) => subjects.push(subject.to_owned()),
@@ -341,7 +341,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
         let subject = format!("{}, {}", report.experiment, report.device);
         let sides = [("The report before is", &report.limits[0]), ("The report after is", &report.limits[1])];
         let [base, new] = &report.limits;
-        // State it once if it applies to both sides.
+        // State what is missing once if it applies to both sides.
         let sides = if (base.is_incomplete, &base.narrowed) == (new.is_incomplete, &new.narrowed) {
             vec![("Both reports are", new)]
         } else {
@@ -383,7 +383,7 @@ fn warnings(compared: Compared<'_>) -> Vec<String> {
              version); 200 ns and 0.3 % are assumed."
         ));
     }
-    // A report beside its copy needs no second GPU.
+    // A report compared with its own copy does not involve a second GPU.
     let is_between = |report: &ReportComparison| {
         report.may_be_two_gpus
             && report.changes.iter().filter_map(|change| change.time.as_ref()).any(|time| time.base != time.new)

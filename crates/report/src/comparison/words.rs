@@ -15,7 +15,7 @@ use runner_results::analyse::compare::{
 };
 use runner_types::{Acceptance, Allowed, CaseKey, CounterInfo, CounterTheme, CounterUnit, Mismatch, Outcome};
 
-/// Maximum number of changed counters to list per theme; further ones are counted.
+/// Maximum number of changed counters to list per theme; further ones are only counted.
 const MOST_OF_THEME: usize = 3;
 
 /// Maximum length, in bytes, of a value shown in full. Of longer ones only the differing words are shown.
@@ -153,7 +153,7 @@ pub fn tally(kind: Kind, count: usize) -> Option<String> {
     (count > 0).then(|| format!("{count} {}", state(kind, count)))
 }
 
-/// The same with their noun: `12 cases slower`.
+/// Counts the cases of a kind, with their noun: `12 cases slower`.
 pub fn cases(kind: Kind, count: usize) -> Option<String> {
     (count > 0).then(|| format!("{} {}", plural(count as u64, "case"), state(kind, count)))
 }
@@ -440,7 +440,7 @@ fn value(text: &str) -> String {
     }
 }
 
-/// What, where and the cure of a fault as sentences, without advice on how to hide it.
+/// Says in sentences what a fault is, where it is and how to fix it, without advice on how to hide it.
 fn trap(reason: &str) -> String {
     let reason = reason.split("; to silence it: ").next().unwrap_or(reason);
     let (fault, advice) = reason.split_once("; ").map_or((reason, None), |(fault, advice)| (fault, Some(advice)));
@@ -473,7 +473,7 @@ pub fn leading_count(change: &Change) -> Option<&CounterChange> {
     most.or_else(|| costs().next()).or_else(|| change.counters.first())
 }
 
-/// Counters that stand for a change: machine instructions, which are the whole work, and the one that changed most.
+/// Counters that represent a change: machine instructions, which are the total work, and the counter that changed most.
 pub fn leading_counts(change: &Change) -> Vec<&CounterChange> {
     let decides =
         |counter: &&CounterChange| counter.name == INSTRUCTIONS && counter.decides && !disagrees(change.kind, counter);
@@ -546,9 +546,9 @@ fn counters(change: &Change) -> String {
     if shown.is_empty() {
         shown.extend(agreeing.iter().take(MOST_OF_THEME));
     }
-    // The whole work comes before its parts.
+    // The total work comes before its parts.
     shown.sort_by_key(|counter| counter.name != INSTRUCTIONS);
-    // Of counters that changed alike, such as sectors and requests, the first has the details.
+    // Of counters that changed alike, such as sectors and requests, only the first is shown with its details.
     let mut alike: Vec<(&CounterChange, Vec<&str>)> = Vec::new();
     for &counter in &shown {
         let is_alike = |first: &CounterChange| {

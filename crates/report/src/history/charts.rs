@@ -30,7 +30,7 @@ pub struct Link {
 
 type Found<'a> = (&'a ReportHistory<'a>, &'a Series<'a>);
 
-/// Charts of the series that changed most, then of those with breaks, then of the first others.
+/// Charts of the series that changed most, then of those with breaks, then of the first remaining ones.
 pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> {
     let templates = Templates::new()?;
     let all = ordered(reports);
@@ -43,7 +43,7 @@ pub fn charts(reports: &[ReportHistory<'_>]) -> Result<Vec<Chart>, RenderError> 
     all.into_iter().zip(titles.into_iter().zip(names)).map(chart).collect()
 }
 
-/// The same charts as SVG elements for embedding in a page.
+/// The charts of [`charts`] as SVG elements for embedding in a page.
 pub fn drawn(reports: &[ReportHistory<'_>]) -> Result<Vec<String>, RenderError> {
     let templates = Templates::new()?;
     let draw = |(i, found): (usize, Found<'_>)| {

@@ -24,7 +24,7 @@ const WIDE: f64 = 0.05;
 /// Where to find what the terminal omits.
 const ELSEWHERE: &str = "the --format markdown page";
 
-/// Maximum number of unreadable revisions to list; further ones are counted.
+/// Maximum number of unreadable revisions to list; further ones are only counted.
 const MOST_UNREAD: usize = 5;
 
 const BREAK_NOTE: &str = "Times before and after are not comparable.";

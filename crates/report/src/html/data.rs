@@ -21,7 +21,7 @@ use runner_types::{CaseRecord, Records};
 /// Maximum number of counters with a column. Others are among the facts of a case.
 const MOST_COUNTERS: usize = 8;
 
-/// The same limit if times have columns too.
+/// Maximum number of counters with a column if times have columns too.
 const MOST_BESIDE_TIMES: usize = 3;
 
 /// Counters that explain most differences.

@@ -358,7 +358,7 @@ fn charts(records: &Records) -> Vec<(String, String)> {
     files.map(|(path, text)| (path.display().to_string(), text)).collect()
 }
 
-/// Otherwise, a new size would rename every chart in git.
+/// Otherwise, each new size would rename all charts in git.
 #[test]
 fn a_new_size_adds_its_chart_and_renames_no_other() {
     let mut records = records(&fixture::sum_matrix());

@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(formed, runner_stats::paired_ratio(&BASE, &THIS, 0.95));
         let mut known = bootstraps.into_formed();
         assert_eq!(known.len(), 1);
-        // Use a value that no bootstrap gives, to show where the ratio comes from.
+        // Use a value that no bootstrap returns, to show where the ratio comes from.
         *known.values_mut().next().unwrap() = [5.0, 4.0, 6.0];
         let bootstraps = Bootstraps::new(&known);
         let found = bootstraps.paired_ratio(&BASE, &THIS, 0.95).unwrap();
@@ -82,7 +82,8 @@ mod tests {
         assert_eq!(bootstraps.into_formed().len(), 3);
     }
 
-    /// If these numbers change, [`METHOD`] must change too, since journals store ratios under its name.
+    /// If these numbers change, [`METHOD`] must change too, since it is part of the names under which journals store
+    /// ratios.
     #[test]
     fn a_ratio_of_this_method_has_these_digits() {
         let Interval { point, low, high, .. } = runner_stats::paired_ratio(&BASE, &THIS, 0.95).unwrap();

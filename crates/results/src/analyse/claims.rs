@@ -22,7 +22,8 @@ pub enum ClaimState {
     Undecided,
     /// The claim is true in every group that can judge it.
     Held,
-    /// No group can judge it: no times on the simulator, no counters without `--counters`, a case that failed.
+    /// No group can judge it, e.g. because the simulator measures no times, counters were not requested, or a case
+    /// failed.
     NotApplicable,
 }
 
@@ -165,7 +166,7 @@ fn judge(records: &Records, groups: &[GroupRecords<'_>], claim: &Claim) -> Judge
         (Ok(parts), _) => parts,
     };
     judged.relation = Some(program.claim.relation);
-    // In group order, regardless of which core computes them.
+    // The answers are in group order, regardless of which core computes them.
     let answers = |(key, members): &GroupRecords<'_>| -> Vec<Result<ClaimGroup, String>> {
         let in_regime = |regime: Option<Regime>| {
             let (state, left, right) = program.judge(&GroupInRegime { records, members, regime })?;

@@ -59,9 +59,9 @@ pub use together::{Together, compare_together};
 pub struct Options {
     /// Smallest change that matters, as a fraction; `None` for each row's default.
     pub threshold: Option<f64>,
-    /// Differences to ignore: cases are compared in spite of them.
+    /// Differences to ignore: cases are compared despite them.
     pub allow: Vec<DifferenceKind>,
-    /// Differences in spite of which cases are compared, but without failing a gate.
+    /// Differences despite which cases are compared, but without failing a gate.
     pub inform: Vec<DifferenceKind>,
     /// Whether hardware counters can decide too.
     pub gate_counters: bool,
@@ -90,7 +90,7 @@ pub enum Kind {
     MoreWork,
     /// The two sides did not measure the same thing, or a record has no valid interval.
     Incomparable,
-    /// The required precision is no longer reached, and the time gives no verdict.
+    /// The required precision is no longer reached, and the time allows no verdict.
     NewlyUnstable,
     Faster,
     /// Less work according to the deciding counters.
@@ -547,7 +547,7 @@ fn judge(
     }
 }
 
-/// Whether both sides have the very same time, as a report and its copy have.
+/// Whether both sides have exactly the same time, as a report and its copy do.
 fn has_equal_times(change: &Change) -> bool {
     change.time.as_ref().is_some_and(|time| time.base == time.new)
 }

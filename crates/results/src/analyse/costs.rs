@@ -1,8 +1,8 @@
 //! Why one variant costs more than another: which of their counts differ, ranked by estimated cost.
 //!
-//! Each count keeps a unit of an SM busy for a number of cycles, by the throughput of the unit. The more cycles a
-//! difference is worth, the higher it ranks. Cycles of different units overlap, caches are not modelled, and no cycle is
-//! ever shown: they only order the differences. `docs/explanation/comparing.md` describes the rule.
+//! Each count keeps a unit of an SM busy for a number of cycles, which follows from the unit's throughput. The more
+//! cycles a difference is worth, the higher it ranks. Cycles of different units overlap, caches are not modelled, and
+//! no cycle is ever shown: they only order the differences. `docs/explanation/comparing.md` describes the rule.
 
 use std::cmp::Ordering;
 
@@ -14,16 +14,16 @@ const LEAST: f64 = 0.02;
 /// Cycles between the ends of two dependent launches that do nothing: about a microsecond.
 const CYCLES_PER_LAUNCH: f64 = 2000.0;
 
-/// Sectors of a local access: each lane has its own word.
+/// Number of sectors of a local access, in which each lane has its own word.
 const SECTORS_PER_WARP: f64 = 4.0;
 
 /// Minimum share of a count that a source line needs to be named as its place.
 const LEAST_OF_LINE: f64 = 0.4;
 
-/// Relative difference within which two factors count as one.
+/// Relative difference up to which two factors count as equal.
 const SAME_FACTOR: f64 = 0.05;
 
-/// What a case spends, by the unit that it keeps busy.
+/// What a case spends, named by the unit that it keeps busy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
     Launches,
@@ -48,7 +48,7 @@ pub enum Cost {
     Occupancy,
 }
 
-/// All costs that have cycles. Of equal ones the first is the more specific.
+/// All costs that have cycles. Among equal costs, the first is the more specific.
 const COUNTED: [Cost; 19] = [
     Cost::Launches,
     Cost::SharedConflicts,
@@ -72,7 +72,7 @@ const COUNTED: [Cost; 19] = [
 ];
 
 impl Cost {
-    /// Counters whose sum it is.
+    /// Counters whose sum is the cost.
     pub const fn counters(self) -> &'static [&'static str] {
         match self {
             Self::Launches | Self::Occupancy => &[],
@@ -138,7 +138,7 @@ impl Cost {
         }
     }
 
-    /// Its amount in a case; `None` if it was not counted.
+    /// Amount of the cost in a case; `None` if it was not counted.
     fn amount(self, record: &CaseRecord) -> Option<f64> {
         match self {
             Self::Launches => Some(record.launches.len() as f64).filter(|launches| *launches > 0.0),
@@ -149,7 +149,7 @@ impl Cost {
         }
     }
 
-    /// The file and line at which a case spends most of it, if one line has a notable part.
+    /// The file and line at which a case spends most of the cost, if one line has a notable part.
     fn place(self, records: &[&CaseRecord]) -> Option<(String, u32)> {
         let mut lines: Vec<((&str, u32), f64)> = Vec::new();
         for line in records.iter().flat_map(|record| &record.lines) {
@@ -173,20 +173,20 @@ fn sum(cost: Cost, counters: &Counters) -> Option<f64> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub cost: Cost,
-    /// Its amount in the base, over all pairs; the mean for occupancy.
+    /// Amount in the base, over all pairs; the mean for occupancy.
     pub base: f64,
-    /// The same in the new variant.
+    /// Amount in the new variant, like `base`.
     pub new: f64,
-    /// Whether it explains the result, and does not counteract it.
+    /// Whether it explains the result rather than counteracting it.
     pub explains: bool,
-    /// File and line where most of it is, in the base and in the new variant.
+    /// File and line with most of the cost, in the base and in the new variant.
     pub places: [Option<(String, u32)>; 2],
-    /// Bytes that the new variant uses of those that its sectors move; for sectors only.
+    /// Bytes that the new variant uses, as a percentage of those that its sectors move; for sectors only.
     pub efficiency: Option<f64>,
 }
 
 impl Difference {
-    /// Whether both count instructions that changed by the same factor, as if a kernel runs with more threads.
+    /// Whether both costs count instructions that changed by the same factor, as when a kernel runs with more threads.
     fn repeats(&self, other: &Self) -> bool {
         const OF_INSTRUCTIONS: [Cost; 6] = [
             Cost::Instructions,
@@ -202,8 +202,8 @@ impl Difference {
     }
 }
 
-/// What differs between pairs of a base and a new case, most important first: what goes along with the result before what
-/// counteracts it, each by estimated cost.
+/// What differs between pairs of a base and a new case. Differences that explain the result come before those that
+/// counteract it, each sorted by estimated cost.
 pub fn differences(pairs: &[(&CaseRecord, &CaseRecord)], device: &DeviceInfo) -> Vec<Difference> {
     // By pair and cost: the cycles of both sides, as a fraction of the busiest unit's.
     let spent: Vec<Vec<(Cost, [f64; 2])>> = pairs.iter().map(|(base, new)| relative(base, new, device)).collect();
@@ -222,7 +222,7 @@ pub fn differences(pairs: &[(&CaseRecord, &CaseRecord)], device: &DeviceInfo) ->
         && (occupancy.new / occupancy.base).ln().abs() >= LEAST
     {
         let gained = occupancy.new - occupancy.base;
-        // No count says what occupancy is worth, so that it comes last.
+        // No count says what occupancy is worth, so it comes last.
         found.push((0.0, Difference { explains: gained * saved >= 0.0, ..occupancy }));
     }
     found.sort_by(|(a, of_a), (b, of_b)| match of_b.explains.cmp(&of_a.explains) {
@@ -238,7 +238,7 @@ pub fn differences(pairs: &[(&CaseRecord, &CaseRecord)], device: &DeviceInfo) ->
     differences
 }
 
-/// Cycles that base and new keep each unit busy, as a fraction of the busiest unit's.
+/// Cycles for which base and new keep each unit busy, as a fraction of the busiest unit's.
 fn relative(base: &CaseRecord, new: &CaseRecord, device: &DeviceInfo) -> Vec<(Cost, [f64; 2])> {
     let cycles = COUNTED.into_iter().filter_map(|cost| {
         let cycles = cost.cycles(device);
@@ -248,7 +248,7 @@ fn relative(base: &CaseRecord, new: &CaseRecord, device: &DeviceInfo) -> Vec<(Co
     let busiest = |of: &dyn Fn(Cost) -> bool| {
         cycles.iter().filter(|(cost, _)| of(*cost)).flat_map(|(_, both)| *both).fold(0.0, f64::max)
     };
-    // A launch is a wait and keeps no unit busy.
+    // A launch is waiting time and keeps no unit busy.
     let of_units = busiest(&|cost| cost != Cost::Launches);
     let busiest = if of_units > 0.0 { of_units } else { busiest(&|_| true) };
     if busiest <= 0.0 {
@@ -269,7 +269,7 @@ fn result(
     if let Some(times) = times {
         return times.iter().sum();
     }
-    // Launches follow each other, while the units of an SM work at the same time.
+    // Launches run one after another, while the units of an SM work at the same time.
     let busiest = |pair: &Vec<(Cost, [f64; 2])>| {
         let of = |side: usize| {
             let (launches, units): (Vec<_>, Vec<_>) = pair.iter().partition(|(cost, _)| *cost == Cost::Launches);

@@ -17,7 +17,7 @@ pub struct Exactness {
     pub group: GroupKey,
 }
 
-/// The contenders, most accurate first; `None` for any other experiment.
+/// The contenders, most accurate first; `None` if the experiment is not about errors.
 pub(super) fn exactness(records: &Records) -> Option<Vec<Exactness>> {
     let claims = &records.header.claims;
     let is_about_errors = claims.iter().all(|claim| {

@@ -11,7 +11,7 @@ use runner_types::{Outcome, Records};
 pub struct ExpectedFailures {
     /// Number of cases that failed as expected, by kind of failure.
     pub failed: BTreeMap<&'static str, usize>,
-    /// Number of cases that should be correct, and are.
+    /// Number of cases that should be correct and are.
     pub right: usize,
     /// Number of cases that were not excluded.
     pub of: usize,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use runner_types::{Case, CaseKey, CaseRecord, CounterInfo, Counters, Outcome, Records, VOCABULARY, Value};
 
-/// Maximum difference between counts that are close, as a fraction of the larger one.
+/// Maximum difference between counts that are called close, as a fraction of the larger one.
 pub const CLOSE: f64 = 0.01;
 
 /// Maximum difference that rounding may cause between equal ratios of integers.
@@ -109,7 +109,7 @@ pub struct Fidelity {
     pub counting_method: Option<String>,
     /// Number of cases with counters on both sides.
     pub cases: usize,
-    /// Number of cases with counters on one side only: simulated, hardware.
+    /// Number of cases with counters on one side only: on the simulator, on hardware.
     pub alone: (usize, usize),
     /// Sorted by variant in the manifest's order, then by counter in the vocabulary's order.
     pub compared: Vec<Compared>,

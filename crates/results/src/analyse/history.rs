@@ -30,7 +30,7 @@ pub struct Series<'a> {
     pub regime: Regime,
     /// Measurements, oldest first.
     pub points: Vec<Point>,
-    /// Points from which on times are not comparable with earlier ones.
+    /// Points at which times stop being comparable with earlier ones.
     pub breaks: Vec<Break>,
     /// Points at which the times changed.
     pub changes: Vec<Change>,
@@ -46,7 +46,7 @@ pub struct Point {
     pub error: f64,
 }
 
-/// A point from which on the series is not comparable with earlier points.
+/// A point at which the series stops being comparable with earlier points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Break {
     /// Index of the first point after the break.

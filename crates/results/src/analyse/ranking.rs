@@ -133,7 +133,7 @@ pub fn is_noise(records: &Records, result: &RegimeResult, against: &Ratio) -> bo
     noise.is_some_and(|noise| matches!(call(&against.speedup, noise), Call::Same | Call::Ambiguous))
 }
 
-/// Whether another process might find the opposite.
+/// Whether the ratio may be the opposite in another process.
 pub fn is_local(against: &Ratio) -> bool {
     against.reproducible.is_some_and(|estimate| estimate.low <= 1.0 && 1.0 <= estimate.high)
 }

@@ -129,7 +129,7 @@ pub(super) fn noise_beside(
     )
 }
 
-/// Distance from 1 to the farther end of the ratio's interval, as a fraction.
+/// Distance from 1 of the farther end of the ratio's interval, as a fraction.
 fn deviation(bootstraps: &Bootstraps<'_>, rounds: &[Round], control: &[Round], confidence: f64) -> Option<f64> {
     let ratio = paired_speedup(bootstraps, rounds, control, confidence)?;
     Some(ratio.high.max(1.0 / ratio.low) - 1.0)

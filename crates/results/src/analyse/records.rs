@@ -23,7 +23,7 @@ pub use paired::{PairedRatio, paired_ratios};
 /// Nominal confidence level of every interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Why no records can be made from events.
+/// Why records cannot be created from events.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnalyseError {
     /// The events do not include the start of a run.
@@ -72,7 +72,7 @@ fn records_of_cases(folded: Folded) -> (Records, Vec<Event>) {
     let of_group = |row: &Row<'_>| groups.get(&row.settled.case.group).map_or(&[][..], Vec::as_slice);
     let (floors, of_controls) = noise(&by_case, &ratios);
     header.noise = floors;
-    // A comparison that covers all rounds of a control needs the same ratio.
+    // Comparing with the control over all of its rounds needs the same ratio.
     ratios.extend(of_controls.iter().flatten().map(|(name, ratio)| (name.clone(), *ratio)));
     let of_rows = |rows: &Vec<Row<'_>>| {
         let bootstraps = Bootstraps::new(&ratios);
@@ -89,7 +89,7 @@ fn records_of_cases(folded: Folded) -> (Records, Vec<Event>) {
     (Records { header, environment, cases: records }, formed)
 }
 
-/// Marks a case as suspect if it is faster than the device can do its work. Its timed launch did something else, so it
+/// Marks a case as suspect if it is faster than the device can do its work. Its timed launch did not do the work, so it
 /// counts as not measured.
 fn suspect(settled: &mut Settled, environment: &Environment) {
     if !matches!(settled.outcome, Some(Outcome::Measured | Outcome::Unstable { .. })) {

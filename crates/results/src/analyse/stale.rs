@@ -2,8 +2,8 @@
 //! now.
 //!
 //! Records have hashes of each case. A case is stale if one of its hashes changed, its launches have different extents,
-//! or the manifest no longer runs it. If changed sources and options give the same code, nothing is stale. The caller
-//! compiles them, since this module only judges.
+//! or the manifest no longer runs it. If changed sources and options compile to the same code, nothing is stale. The
+//! caller compiles them, since this module only judges.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -36,7 +36,7 @@ pub enum Part {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Defined {
     pub hashes: CaseHashes,
-    /// Hash of the sources, assuming that the compiler has its own copy of every file that was not found.
+    /// Hash of the sources if the compiler has its own copy of every file that was not found.
     pub source_of_found: String,
     pub launches: Vec<Launch>,
     pub work: WorkAmount,
@@ -49,7 +49,7 @@ impl Defined {
         then.source == self.hashes.source || then.source == self.source_of_found
     }
 
-    /// Whether sources and options are the same as when it was measured.
+    /// Whether sources and options are the same as when the case was measured.
     pub fn has_code_of(&self, then: &CaseHashes) -> bool {
         self.has_source_of(then) && then.options == self.hashes.options
     }
@@ -68,7 +68,7 @@ pub struct Launch {
 /// Code of a case whose sources or options changed since it was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// Files that have changed since, relative to the root of the tree; empty if unknown.
+    /// Files that have changed since then, relative to the root of the tree; empty if unknown.
     pub changed: BTreeSet<String>,
     /// Whether the code is the same, or why that is unknown.
     pub is_same: Result<bool, String>,

@@ -25,8 +25,8 @@ pub struct Summary {
     pub expected_failures: Option<ExpectedFailures>,
     /// Set if the experiment is about the accuracy of results, which then ranks the variants.
     pub exactness: Option<Vec<Exactness>>,
-    /// Whether cases are compared: they do not fail by design, and a baseline or the stated work shows that they do the
-    /// same job.
+    /// Whether cases are compared: they are not expected to fail, and a baseline or the stated work shows that they do
+    /// the same job.
     pub is_ranked: bool,
 }
 

@@ -49,7 +49,7 @@ pub fn time_of(measurement: &Measurement, confidence: f64) -> Option<(Estimate, 
     Some((Estimate { point, low, high, confidence }, Some(processes)))
 }
 
-/// Variance between runs of the mean over a run's processes, and its degrees of freedom. `stated` is the known standard
+/// Run-to-run variance of the mean over a run's processes, and its degrees of freedom. `stated` is the known standard
 /// deviation between processes.
 pub fn variance_of_mean(stated: f64, processes: Option<Processes>) -> (f64, f64) {
     let Some(Processes { count, deviation }) = processes else { return (stated.powi(2), CALIBRATED_FREEDOM) };
@@ -62,7 +62,7 @@ pub fn variance_of_mean(stated: f64, processes: Option<Processes>) -> (f64, f64)
 /// Standard deviation between single processes, as a fraction of the time.
 pub fn deviation_between_processes(spread: &Spread, result: (Regime, f64, u32)) -> f64 {
     let (regime, nanoseconds, launches) = result;
-    // In the cold regime each run has two events around it; in others all runs of a sample share two.
+    // In the cold regime, each run has two events around it; in the other regimes, all runs of a sample share two.
     spread.deviation_at(nanoseconds, if regime == Regime::Cold { 1 } else { launches })
 }
 

@@ -1,6 +1,6 @@
 //! Lines of a journal that cannot be read.
 
-/// A line that was cut off, and is not among the events.
+/// A last line that was cut off. It is not among the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Torn {
     /// 1-based line number.

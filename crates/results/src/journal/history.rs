@@ -166,7 +166,7 @@ impl<L> History<L> {
         let Self { run, begun, groups, mut open, mut settled, .. } = self;
         let mut run = run.or(begun)?;
         let mut cases = run.planned.take().unwrap_or_else(|| std::mem::take(&mut run.named));
-        // A run that plans group by group may repeat a group that it first kept.
+        // A run that plans group by group may repeat a group that it kept at first.
         cases.sort_by_key(|case| case.ordinal);
         cases.dedup_by(|a, b| a.key == b.key);
         let of_case = |case: Case| {
@@ -397,7 +397,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Starts a group. If it had already started, discards what its unfinished cases did in the worker that died.
+    /// Starts a group. If it had already started, discards what the dead worker recorded for its unfinished cases.
     fn start(&mut self, key: &Arc<GroupKey>) -> &mut GroupHistory<L> {
         self.enter_run();
         self.starts += 1;
@@ -450,7 +450,7 @@ impl<L: Content> History<L> {
         }
     }
 
-    /// Records a lost line, which may have belonged to any running group or started another one.
+    /// Records a lost line. It may have belonged to any running group, or have started another one.
     fn miss_line(&mut self) {
         self.is_damaged = true;
         self.groups.values_mut().for_each(|group| group.is_sound = false);

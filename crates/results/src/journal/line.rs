@@ -27,7 +27,7 @@ pub(super) struct CaseLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     experiment: Option<String>,
     variant: String,
-    /// Values of the axes named in the header.
+    /// Values of the axes that the header names.
     axes: Axes,
     /// Present if it differs from the axes that the header marks as not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -183,8 +183,8 @@ fn agree(parts: &[Part]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// Rejects results from two versions of a variant's source. Only cases with equal options are compared, since with
-/// different ones a macro may include different files.
+/// Rejects results from two versions of a variant's source. Only cases with equal options are compared, since different
+/// options can make a macro include different files.
 fn agree_on_code(best: &[Best], sources: &[Source]) -> Result<(), MergeError> {
     let mut versions: HashMap<(&str, &str), BTreeMap<u32, BTreeSet<&str>>> = HashMap::new();
     for Best { source, group } in best {
@@ -195,12 +195,12 @@ fn agree_on_code(best: &[Best], sources: &[Source]) -> Result<(), MergeError> {
     }
     let place = |source: u32| sources.get(source as usize).map(|source| source.path().display().to_string());
     let differ = |((variant, _), of_variant): (&(&str, &str), &BTreeMap<u32, BTreeSet<&str>>)| {
-        // Skip a variant with several sources within one journal, which come from one version of the code.
+        // Skip a variant that has several sources within one journal: they come from one version of the code.
         let (first, code) = of_variant.first_key_value().filter(|_| of_variant.values().all(|code| code.len() == 1))?;
         let (second, _) = of_variant.iter().find(|(_, other)| *other != code)?;
         Some((place(*first)?, place(*second)?, format!("the source of variant `{variant}`")))
     };
-    // Take the minimum, since the message must not depend on the map's order.
+    // Take the minimum, so that the message does not depend on the map's order.
     match versions.iter().filter_map(differ).min() {
         Some((first, second, what)) => Err(MergeError::Differ { first, second, what }),
         None => Ok(()),

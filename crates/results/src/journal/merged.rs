@@ -17,7 +17,7 @@ use super::{Journal, JournalError, parse, write};
 use runner_files::regular;
 use runner_types::{Environment, Event, GroupKey, RunHeader, Shard};
 
-/// Parts of the plan that the merged journals lack.
+/// Parts of the plan that are missing from the merged journals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Missing {
     /// Shards that no journal covers.
@@ -40,7 +40,7 @@ const CHUNK: usize = 4096;
 /// Number of chunks per thread that are read before they are written.
 const CHUNKS_OF_THREAD: usize = 4;
 
-/// Maximum distance in bytes between lines that are read together.
+/// Maximum gap in bytes between lines that are read together.
 const GAP: u64 = 4096;
 
 /// Maximum number of bytes by which a new number and checksum may lengthen a line.
@@ -81,7 +81,7 @@ pub(super) enum Source {
 struct Chunk<T> {
     /// Rewritten lines of the groups.
     text: Vec<u8>,
-    /// Result for each group's events.
+    /// Result of the callback for each group's events.
     made: Vec<T>,
 }
 

@@ -65,7 +65,7 @@ pub(super) fn check(version: u32, line: &[u8]) -> Result<(), Fault> {
         (Ok(()), JOURNAL_VERSION) => Ok(()),
         (Ok(()), other) => Err(Fault::Version(other)),
         (Err(bad), JOURNAL_VERSION) => Err(Fault::Damage(bad.to_string())),
-        // A flipped bit in the version is damage too.
+        // A flipped bit in the version counts as damage too.
         (Err(bad), other) => Err(Fault::Damage(format!(
             "its version is {other}, but this runner reads version {JOURNAL_VERSION}; {bad}"
         ))),
@@ -127,8 +127,8 @@ struct CasesPlanned {
     held: Vec<Case>,
 }
 
-/// Parses the event `name` of a line. For frequent and long events, this avoids the copy that serde makes to find an
-/// event's name.
+/// Parses the event `name` of a line. For frequent and long events, this avoids serde's copy of the line, which it
+/// needs to find an event's name.
 fn of_name(name: &str, line: &str) -> serde_json::Result<Event> {
     Ok(match name {
         "case_checked" => {

@@ -54,7 +54,7 @@ pub(super) const LONGEST_JOURNAL: u64 = 8 << 30;
 /// Maximum length of a line, in bytes. The longest lines are plans of runs.
 pub(super) const LONGEST_LINE: u64 = 1 << 30;
 
-/// Number of damaged lines from which a file does not count as a journal.
+/// Number of damaged lines at which a file no longer counts as a journal.
 const MOST_DAMAGED: usize = 1000;
 
 /// Maximum lines per batch, and number of bytes at which a batch ends early, so that the raw text is never all in

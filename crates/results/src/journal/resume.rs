@@ -63,7 +63,7 @@ impl FromIterator<Held> for Held {
 }
 
 impl History {
-    /// Results that another run would reproduce.
+    /// Results that can be kept because another run would reproduce them.
     ///
     /// These are measured cases (stable or not) and wrong ones. Cases that crashed, hung, ran out of memory or were
     /// rejected by the driver are not kept, since they may end differently. Cases that never used the device (excluded,

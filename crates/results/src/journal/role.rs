@@ -5,16 +5,16 @@ use runner_types::{Case, CaseKey, Event, GroupKey, Outcome};
 
 #[derive(Debug)]
 pub enum Role<'a> {
-    /// About a run.
+    /// A line about a run.
     Run,
-    /// A plan of a run: its cases.
+    /// The plan of a run: its cases.
     Plan,
     GroupStarted(&'a GroupKey),
     GroupFinished(&'a GroupKey),
     /// Ratios of the group's samples.
     Ratios(&'a GroupKey),
     Case(&'a GroupKey, &'a CaseKey, Part),
-    /// Has no effect on the history.
+    /// A line without effect on the history.
     Other,
 }
 

@@ -41,9 +41,9 @@ impl Scan {
 
 #[derive(Debug)]
 pub(super) enum Scanned {
-    /// About a run.
+    /// A line about a run.
     Run(Box<Event>),
-    /// About a group or one of its cases.
+    /// A line about a group or one of its cases.
     Group(GroupLine),
 }
 

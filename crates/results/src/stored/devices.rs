@@ -7,7 +7,7 @@ use runner_files::file_names::{hashed_slug, slug};
 
 /// Folder for a report of this device: `ending` is appended to the name, and `below` is a subfolder. Names of devices
 /// may differ only in characters that a folder name cannot contain. If the folder already has the report of such a
-/// device, that report is kept, and digits of a hash distinguish the new folder.
+/// device, that report is kept, and the new folder's name gets digits of a hash.
 pub fn folder_of_device(parent: &Path, device: &str, ending: &str, below: Option<&str>) -> PathBuf {
     let folder = |name: String| {
         let own = parent.join(name + ending);

@@ -16,7 +16,6 @@ pub fn read_journal(path: &Path) -> Result<(Records, Vec<String>), ReadError> {
     Ok((analyse::records_of(contents.into_history()?).map_err(no_run)?, warnings))
 }
 
-/// The samples in a journal, by case and regime.
 pub fn samples(path: &Path) -> Result<HashMap<(CaseKey, Regime), Vec<Round>>, JournalError> {
     let last = journal::read(path)?.into_history()?.into_last_run();
     let samples_of = |(_, event)| match event {

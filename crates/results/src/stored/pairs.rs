@@ -11,8 +11,8 @@ pub struct Paired {
 }
 
 /// Pairs reports of the same experiment whose folders have the same name. Then, if exactly one report of an experiment
-/// remains on each side, pairs these too, since the folder may have been renamed. A device and the simulator are paired
-/// only if there is no other counterpart.
+/// remains on each side, those two are paired as well, since the folder may have been renamed. A device and the
+/// simulator are paired only if there is no other counterpart.
 pub fn pairs(base: &[Stored], new: &[Stored]) -> Paired {
     let experiment = |stored: &Stored| stored.records.header.experiment.clone();
     let mut found = Paired { only_base: (0..base.len()).collect(), ..Paired::default() };

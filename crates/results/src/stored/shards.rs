@@ -54,14 +54,14 @@ pub fn join(files: &[PathBuf]) -> Result<Joined, ReadError> {
     join_if(files, &|_, _| true)
 }
 
-/// Like [`join`], but leaves out the journals whose last run does not count.
+/// Like [`join`], but leaves out journals for whose last run `counts` is false.
 pub fn join_if(files: &[PathBuf], counts: &dyn Fn(&Path, &RunContext) -> bool) -> Result<Joined, ReadError> {
     let scanned: Vec<Result<Scan, JournalError>> = files.par_iter().map(|file| journal::scan(file)).collect();
     let (mut scans, mut warnings) = (Vec::with_capacity(files.len()), Vec::new());
     let is_alone = files.len() == 1;
     for scan in scanned {
         let scan = match scan {
-            // A damaged journal loses its own results, but not those of the others.
+            // A damaged journal loses only its own results.
             Err(JournalError::Corrupt { path, line, message }) if !is_alone => {
                 warnings.push(format!("{}:{line} is damaged ({message}); the journal was skipped", path.display()));
                 continue;

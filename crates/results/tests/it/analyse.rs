@@ -117,7 +117,7 @@ fn the_step_before_is_shown_where_there_are_steps_from_a_baseline() {
     for change in [|header: &mut RunHeader| header.steps = false, |header: &mut RunHeader| header.baseline = None] {
         let records = changed(change);
         assert!(!step(&records) && !told(&records));
-        // Nor is it shown if records of an earlier version contain the ratio.
+        // The ratio is not shown either if records of an earlier version contain it.
         let mut earlier = steps.clone();
         change(&mut earlier.header);
         earlier.cases.iter_mut().flat_map(|case| &mut case.result).for_each(|result| result.against_baseline = None);
@@ -141,7 +141,7 @@ fn different_clocks_are_compared_by_medians_with_the_extremes_of_both() {
     // The variant timed with the host's clock is not a step: c is compared with a.
     assert_eq!(find(&records, "b").result.as_ref().unwrap().against_previous, None);
     assert_eq!(find(&records, "c").result.as_ref().unwrap().against_previous.as_ref().unwrap().against, "a");
-    // Nor can it win.
+    // The variant timed with the host's clock cannot win either.
     assert_eq!(analyse::summary(&records).groups[0].best[0].tied, [2]);
 }
 
@@ -246,7 +246,7 @@ fn resuming_keeps_what_is_held_voids_what_is_planned_again_and_forgets_what_left
         measure(&mut run, case, Unit::DeviceNanoseconds, &RAMP);
     }
     run.start(fixture::h100());
-    // In the current manifest, the case that is kept comes second.
+    // In the current manifest, the kept case comes second.
     let moved = Case { ordinal: 1, ..kept };
     run.events.push(Event::CasesPlanned { todo: vec![Case { ordinal: 0, ..again }], held: vec![moved] });
     let names: Vec<(String, &str)> =
@@ -477,7 +477,7 @@ fn a_time_that_the_memory_cannot_reach_fails_its_row_and_gives_no_speedup() {
 fn a_time_that_the_memory_can_reach_with_a_full_cache_is_no_suspect() {
     assert_eq!(find(&timed_against_the_roof(268_435_456, 66_000.0, None), "b").outcome, Outcome::Measured);
     assert_eq!(find(&timed_against_the_roof(268_435_456, 66_000.0, Some(CEILINGS)), "b").outcome, Outcome::Measured);
-    // 33.6 MB fit into L2, for which the data sheet gives no bandwidth. With the known 6 TB/s each way, they take 2.8
+    // 33.6 MB fit into L2, for which the data sheet states no bandwidth. With the known 6 TB/s each way, they take 2.8
     // µs.
     assert_eq!(find(&timed_against_the_roof(33_554_432, 1000.0, None), "b").outcome, Outcome::Measured);
     let records = timed_against_the_roof(33_554_432, 1000.0, Some(CEILINGS));

@@ -101,8 +101,7 @@ fn no_relation_is_decided_by_the_point_of_an_interval() {
     }
 }
 
-/// The groups have 1 and 2 sectors. Where both break a claim, one is further off; where both hold it, one has less
-/// margin.
+/// The groups have 1 and 2 sectors. If both break a claim, one is further off; if both hold it, one has less margin.
 #[test]
 fn the_group_that_decides_is_the_one_furthest_off_or_with_the_least_room() {
     let decisive = |text: &str| {

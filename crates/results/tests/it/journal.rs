@@ -92,7 +92,7 @@ fn place_of(run: &Run, wanted: impl Fn(&Event) -> bool) -> usize {
     run.events.iter().position(wanted).unwrap()
 }
 
-/// A run with the plan that a real journal has before its first group.
+/// A run that plans its cases before its first group starts, as a real run does.
 fn planned() -> Run {
     let mut run = fixture::reduce();
     let settled = |event: &Event| match event {
@@ -129,7 +129,7 @@ fn a_damaged_line_costs_the_cases_of_its_group_and_no_others() {
     assert!(lost.clone().count() > 0 && lost.clone().all(|record| record.case.group == hit.group));
 }
 
-/// Journal of a run after its lines were changed.
+/// Journal of a run whose lines were changed.
 fn changed(dir: &Path, events: &[Event], change: impl FnOnce(&mut Vec<String>)) -> Contents {
     write(dir, events);
     let path = dir.join(JOURNAL_FILE);
@@ -212,7 +212,7 @@ fn a_journal_of_a_newer_version_is_refused_even_in_its_last_line() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &fixture::simulated().events[..1]);
     let path = dir.path().join(JOURNAL_FILE);
-    // Start of the SHA-256 of the line without its checksum.
+    // Start of the SHA-256 hash of the line without its checksum.
     let line = "{\"v\":3,\"t\":\"2026-01-01T00:00:00Z\",\"happening\":true,\"sum\":\"SUM\"}\n";
     fs::write(&path, line.replace("SUM", "2be6573c")).unwrap();
     let error = journal::read(&path).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The journals of shards and retries, merged, give the records of one run.
+//! The journals of shards and retries, merged, yield the records of one run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -121,7 +121,7 @@ fn records(merged: &Joined) -> Records {
     analyse::records_of_groups(merged.run.clone(), groups).unwrap()
 }
 
-/// Time of each case, by which attempts are told apart.
+/// Case times by ordinal; they differ between attempts.
 fn times(records: &Records) -> BTreeMap<u64, f64> {
     let time = |record: &runner_types::CaseRecord| Some((record.case.ordinal, record.result.as_ref()?.time.point));
     records.cases.iter().filter_map(time).collect()
@@ -272,7 +272,7 @@ fn results_of_two_versions_of_a_variant_are_refused() {
         matches!(&error, MergeError::Differ { what, .. } if what.starts_with("the source of variant `")),
         "{error}"
     );
-    // Other options may include other files.
+    // With different options, a source may include different files.
     edit(&mut parts[1], |hashes| hashes.options = "others".to_owned());
     assert_eq!(merge(&parts), Ok(1));
     // A shard that was rerun with the other shards' code replaces the edited one.
@@ -385,7 +385,7 @@ fn ratios_that_shards_have_formed_are_taken_from_their_journals() {
     assert!(records == expected);
     assert_eq!(formed, [], "formed again");
 
-    // A value that no bootstrap gives shows where a ratio comes from.
+    // A value that no bootstrap returns, to show where a ratio comes from.
     let with_another = merged.events.into_iter().map(|event| match event {
         Event::RatiosFormed { key, ratios } => {
             let ratios = ratios.into_keys().map(|name| (name, [7.0, 6.0, 8.0])).collect();

@@ -1,4 +1,4 @@
-//! Jobs whose sources are edited between two submissions: results count only for the version that they are of.
+//! Jobs whose sources are edited between two submissions: results count only for the version that they come from.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn run_alone(dir: &Path, out: &str) -> Vec<u8> {
     records(dir, out)
 }
 
-/// Runs the scripts of a submission by hand; returns what they say. Each task must exit with `code`.
+/// Runs the scripts of a submission by hand; returns their output. Each task must exit with `code`.
 fn run_scripts(dir: &Path, submission: u32, code: i32) -> String {
     let mut said = String::new();
     for element in 0..8 {
@@ -150,7 +150,7 @@ fn a_search_starts_again_after_an_edit_of_its_sources_or_manifest() {
     assert!(said.contains("job job: 2 shards, and then the finalists"), "{said}");
     assert_eq!(whole(), (8, 8));
     assert_eq!(lines("search.previous.jsonl"), 8);
-    // The finalists are of the edited source, too.
+    // The finalists come from the edited source, too.
     runner(dir, &["tune", SCALE, "--backend", "sim", "--set", "n=256", "--budget", "100%", "--out", "alone"], 0);
     let source = |folder: &str| {
         let journal = fs::read_to_string(dir.join(folder).join("journal.jsonl")).unwrap();
@@ -189,7 +189,7 @@ fn every_command_that_status_names_after_an_edit_works() {
     let dir = project(SCALE);
     let dir = dir.path();
     fs::create_dir(dir.join("a folder")).unwrap();
-    // The command that the line about an edit names.
+    // The command in the line about an edit.
     let named = |said: &str| {
         let line = said.lines().find(|line| line.contains("edited since it was submitted")).unwrap();
         shlex::split(line.split('`').nth(1).unwrap()).unwrap()
@@ -216,7 +216,7 @@ fn every_command_that_status_names_after_an_edit_works() {
     // Elsewhere, that command is refused, so it is not named.
     let said = runner(&dir.join("a folder"), &["status", &format!("../{JOB}")], 0);
     assert!(!said.contains("--again") && said.contains("the command that submitted it and --dry-run, in "), "{said}");
-    // An edited manifest is another job.
+    // An edited manifest makes a different job.
     fs::write(dir.join(SCALE), MANIFEST.replace("192, 256", "192")).unwrap();
     let said = runner(dir, &["status", JOB], 0);
     assert!(said.contains("a changed manifest is a new job: submit it with another --name"), "{said}");

@@ -1,6 +1,7 @@
 //! Aligns two sequences by a longest common subsequence.
 
-/// Maximum product of the lengths to align; the time and memory grow with it. Longer sequences share nothing.
+/// Maximum product of the lengths to align; the time and memory grow with it. Longer sequences count as having nothing
+/// in common.
 const MOST: usize = 4_000_000;
 
 /// Positions of the common elements of a base and a new sequence, in order.

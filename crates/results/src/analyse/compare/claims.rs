@@ -13,7 +13,7 @@ use runner_types::Claim;
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimKind {
-    /// Broken by the new results, but not by the base's, or not claimed by the base.
+    /// Broken by the new results, while the base's results do not break it or the base does not claim it.
     NewlyBroken,
     /// Broken on both sides.
     StillBroken,
@@ -61,7 +61,7 @@ pub struct ClaimChange {
     pub base: JudgedClaim,
     /// Judgement by the new results.
     pub new: JudgedClaim,
-    /// The claim that the base made in its place, judged by the new results; `None` unless it was revised.
+    /// The claim that it replaces in the base's manifest, judged by the new results; `None` unless it was revised.
     pub former: Option<JudgedClaim>,
 }
 

@@ -11,7 +11,7 @@ use super::Row;
 use super::evidence::Evidence;
 use runner_types::GroupKey;
 
-/// Minimum rows of unchanged code for estimating the offset of a run, and of a group, whose rows share their rounds.
+/// Minimum rows of unchanged code for estimating the offset of a run, or of a group, whose rows share their rounds.
 const LEAST_ROWS: usize = 10;
 const LEAST_ROWS_OF_GROUP: usize = 5;
 
@@ -22,12 +22,12 @@ const LONGEST: f64 = 25_000.0;
 const LARGEST: f64 = 500.0;
 
 /// An offset is corrected only if it is at least this many standard errors, and at least this fraction of the rows
-/// differs in its direction. Otherwise it does not affect all of them.
+/// differs in its direction. Otherwise it does not affect all rows.
 const LEAST_ERRORS: f64 = 3.0;
 const LEAST_SHARE: f64 = 0.9;
 
 /// Maximum residual of an offset, relative to the residual of a common factor. If all rows take about the same time,
-/// the two cannot be distinguished, and a device that is slower by a factor must not be hidden.
+/// the two cannot be distinguished, and a slower device must not be mistaken for an offset.
 const LARGEST_REST: f64 = 0.8;
 
 /// Standard error of the median for normally distributed values, per median absolute deviation and per 1/√n.
@@ -168,7 +168,7 @@ mod tests {
         assert!(!is_found(&[]) && !is_found(&[f64::NAN; 10]));
     }
 
-    /// A device that is 1 % slower has no offset. If all rows take 5 µs, it might be one.
+    /// A device that is 1 % slower has no offset. If all rows take 5 µs, the slowdown could be one.
     #[test]
     fn a_common_factor_is_no_offset() {
         let times = (1..=20).map(|i| 1e3 * f64::from(i));

@@ -10,10 +10,10 @@ use crate::analyse::CONFIDENCE;
 use crate::analyse::times::variance_of_mean;
 use runner_types::{Estimate, Processes};
 
-/// If the threshold (a fraction) exceeds this, nothing is called the same.
+/// If the threshold (a fraction) exceeds this, no row counts as the same.
 const COARSEST: f64 = 0.1;
 
-/// Probability, on either side, of calling a ratio of twice the threshold the same.
+/// Probability, on either side, of wrongly calling a row the same if its ratio is twice the threshold.
 const LEVEL_OF_SAME: f64 = 0.05;
 
 /// Confidence interval of a ratio of times, corrected for the number of comparisons.
@@ -55,7 +55,7 @@ pub(super) struct Evidence {
     pub point: f64,
     /// Errors of base and new.
     pub sides: [SideErrors; 2],
-    /// Smallest change that matters, not considering the variation between processes.
+    /// Smallest change that matters, before the variation between processes is considered.
     pub least: f64,
     /// Maximum change that has another explanation: a different GPU, a different clock rate.
     pub explained: f64,

@@ -34,8 +34,8 @@ pub(super) fn fit(all: &mut [&mut Evidence]) {
     }
 }
 
-/// Factor between the observed and the stated variation of a run's processes. From the median, over the rows, of the
-/// ratio of the two variances, which is robust against a few rows that vary far more.
+/// Factor between the observed and the stated variation of a run's processes. Computed from the median over the rows of
+/// the ratio of the two variances, which is robust against a few rows that vary far more.
 fn scale_of_processes(rows: &[&Evidence]) -> Option<f64> {
     let (mut ratios, mut freedom) = (Vec::new(), 0);
     for side in rows.iter().flat_map(|row| &row.sides) {
@@ -62,8 +62,8 @@ fn median_of_variance(freedom: f64) -> f64 {
     (1.0 - 2.0 / (9.0 * freedom)).powi(3)
 }
 
-/// Factor by which rows of unchanged code vary less than expected. The larger of the estimates from their median and
-/// from their 90th percentile, plus its uncertainty.
+/// Factor by which rows of unchanged code vary less than expected. It is the larger of the estimates from their median
+/// and from their 90th percentile, plus its uncertainty.
 fn scale_of_controls(rows: &[&Evidence]) -> Option<f64> {
     let is_by_processes = |row: &Evidence| {
         let within = row.sides.iter().map(|side| side.within[0].max(side.within[1])).fold(0.0, f64::hypot);

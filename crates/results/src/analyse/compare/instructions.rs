@@ -31,7 +31,7 @@ pub(super) fn compare_instructions(sides: [&CaseRecord; 2]) -> Vec<InstructionCh
     if changes.len() > MOST { Vec::new() } else { changes }
 }
 
-/// Instructions outside a longest common subsequence. One that only moved within its line is no change.
+/// Instructions outside a longest common subsequence. One that only moved within its line is not a change.
 fn differences(base: &[ListedOperation], new: &[ListedOperation]) -> Vec<InstructionChange> {
     let mut places = common(base, new, |base, new| base.name == new.name);
     places.push([base.len(), new.len()]);

@@ -51,7 +51,7 @@ fn by_key(records: &[CaseRecord]) -> impl Iterator<Item = (&CaseKey, &[CaseRecor
 type Points<'a> = HashMap<Vec<(&'a str, &'a Value)>, &'a CaseRecord>;
 
 /// Maps each renamed variant to its name in the base. A variant is renamed if it runs the same code as an unmatched
-/// base variant wherever both have a case, and no other unmatched variant does.
+/// base variant wherever both have a case, and no other unmatched variant runs that code.
 fn find_renamed(pair: Pair<'_>) -> HashMap<&str, &str> {
     let [base, new] = [pair.base, pair.new].map(variants);
     let [gone, added] = [(pair.base, &new), (pair.new, &base)].map(|(records, others)| points(records, others));

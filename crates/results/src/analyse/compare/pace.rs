@@ -1,8 +1,8 @@
 //! Corrects for a slower or faster SM clock during one of the runs.
 //!
 //! The SM clock moves in steps of 15 MHz, 0.76 % of 1,980, and NVML reports the requested one. In two runs on one H100,
-//! ten minutes apart and both at a reported 1,980 MHz, 1,628 times of unchanged code were compared. All 42 of
-//! `arithmetic` were 0.6 to 1.1 % slower, and so were 21 others that are bound by the SMs. A calibration, which takes
+//! ten minutes apart and both at a reported 1,980 MHz, 1,628 times of unchanged code were compared. All 42 rows of
+//! `arithmetic` were 0.6 to 1.1 % slower, as were 21 other rows that are bound by the SMs. A calibration, which takes
 //! only seconds, found 0.04 %. Long times of unchanged code reveal the pace, since nothing else shifts all of them
 //! alike. In other reports only some rows may depend on the clock, so changes that it explains are not reported there.
 
@@ -16,7 +16,7 @@ const LEAST_ROWS: usize = 10;
 /// Minimum time used, in nanoseconds. For shorter times, the clock offset is larger than the pace.
 const SHORTEST: f64 = 25_000.0;
 
-/// Maximum pace: two steps of the clock. A larger difference has another cause and must not be hidden.
+/// Maximum pace: two steps of the clock. A larger difference has another cause and must stay visible.
 const LARGEST: f64 = 0.016;
 
 /// Pace of the device during the new run, relative to the base.

@@ -74,7 +74,7 @@ pub fn compare_sources(base: &Sources, new: &Sources) -> Vec<SourceChange> {
     names.into_iter().filter_map(change).collect()
 }
 
-/// Lines that only one side has: those of the base before those of the new side at each place.
+/// Lines that only one side has. At each place, the base's lines come before the new side's.
 fn lines(base: &str, new: &str) -> Vec<SourceLine> {
     let [base, new] = [base, new].map(|text| text.lines().collect::<Vec<_>>());
     let mut places = common(&base, &new, |b, n| b == n);

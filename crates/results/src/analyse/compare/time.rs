@@ -1,7 +1,7 @@
 //! Collects the evidence for whether a time changed.
 //!
 //! The interval of a median tells where the median of more samples from that process would be, not where another
-//! process's would be. So the spread between processes is added for both sides, as independent errors are.
+//! process's would be. So the spread between processes is added for both sides, as for independent errors.
 
 use super::evidence::{Evidence, Interval, Part, SideErrors, errors, is_sound};
 use super::{DifferenceKind, Options, Pair};

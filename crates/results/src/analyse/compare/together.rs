@@ -17,7 +17,7 @@ pub struct Together {
     ratios: HashMap<(CaseKey, Regime), PairedRatio>,
     /// Cases whose base was not run because the two are incomparable, with the differences.
     pub refused: HashMap<CaseKey, Vec<Differs<DifferenceKind>>>,
-    /// Cases whose base ran on inputs that it did not have.
+    /// Cases whose base ran on inputs that differ from its own.
     pub on_new_inputs: HashSet<CaseKey>,
     /// Cases of the base that are not in the run.
     pub gone: Vec<Case>,
@@ -60,7 +60,7 @@ impl Together {
                 change.causes.insert(0, Differs { what: CauseKind::Variant, base, new });
             }
         }
-        // A failure of the base on new inputs is no failure before the change.
+        // A base that fails on new inputs did not fail before the change.
         let is_new =
             |row: &&mut Row| row.change.kind == Kind::StillWrong && self.on_new_inputs.contains(&row.change.case.key);
         all.iter_mut().filter(is_new).for_each(|row| row.change.kind = Kind::NewlyWrong);
@@ -94,7 +94,7 @@ pub fn compare_together(runs: &[Together], options: &Options) -> Comparison {
     comparison
 }
 
-/// Ignores differing arguments. The run gave both sides the same buffers and checks, so if the hashes of their inputs
+/// Ignores differing arguments. Both sides had the same buffers and checks in the run, so if the hashes of their inputs
 /// differ, only the launches' arguments do.
 pub(super) fn allow_arguments(change: &mut Change) {
     let shared = |what| matches!(what, DifferenceKind::Inputs | DifferenceKind::Check);

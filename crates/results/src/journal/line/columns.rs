@@ -12,7 +12,7 @@ use runner_types::{CaseHashes, CountedLine, Counters, Records, counter_name};
 pub(in crate::journal) struct Columns {
     /// All counters of all cases, sorted by name.
     pub counters: Vec<String>,
-    /// Cases that ratios are against. Lines refer to them by their index in this list.
+    /// Cases that ratios compare with. Lines refer to them by their index in this list.
     pub against: Vec<String>,
     /// All hashes and opcode counts of all cases.
     pub digests: Vec<String>,

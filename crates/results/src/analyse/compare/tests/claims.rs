@@ -1,4 +1,4 @@
-//! Claims of the new report, judged on base and new.
+//! Claims of the new report, judged by the results of base and new.
 
 use super::fixture::{compared, records, timed};
 use crate::analyse::compare::{ClaimChange, ClaimKind, Comparison, Gate, Options};
@@ -56,8 +56,8 @@ fn a_broken_claim_comes_after_what_is_newly_wrong_and_before_a_regression() {
     assert_eq!(compared(&base, &new, &Options::default()).gate(), Gate::NewlyWrong);
 }
 
-/// Both sides are judged by the new text: the base's results break the tightened claim, which the base did not make, and
-/// hold the loosened one.
+/// Both sides are judged by the new text. The base's results break the tightened claim, which the base did not make,
+/// and support the loosened one.
 #[test]
 fn a_tightened_claim_is_newly_broken_a_loosened_one_is_held_and_none_is_removed() {
     let (before, after) = (time_below(2000.0), time_below(900.0));

@@ -23,7 +23,7 @@ fn close_to_table(got: f64, expected: f64) {
 
 /// Process error at 1 ms: √(5e-5² + 1e-3²) per side, √2 times that for the difference. Sample half-widths of 0.3 % and
 /// 0.4 % combine to 0.5 %. One comparison needs no multiple-testing correction. A calibration has 4 degrees of freedom
-/// per side. The total error, mostly from samples, has 144, hence the factor 1.976575 at 95 %.
+/// per side. The total error, mostly from samples, has 144 degrees of freedom, hence the factor 1.976575 at 95 %.
 #[test]
 fn the_interval_adds_samples_and_processes_of_both_sides() {
     let found = change(timed(1, 1e6, 0.003), timed(1, 1.05e6, 0.004), &Options::default());
@@ -37,7 +37,7 @@ fn the_interval_adds_samples_and_processes_of_both_sides() {
     assert_eq!(found.kind, Kind::Slower);
 }
 
-/// Five launches have four gaps of 80 ns each, which add up as independent errors to 160 ns per side. With two streams
+/// Five launches have four gaps of 80 ns each, which add up as independent errors to 160 ns per side. With two streams,
 /// a gap counts as 200 ns, and a library call as 300 ns in total. "Same" uses an interval of 90 %: 1.859548 standard
 /// errors for eight degrees of freedom.
 #[test]
@@ -130,7 +130,7 @@ fn more_comparisons_need_more_confidence() {
         comparison.changes().next().unwrap().kind
     };
     assert_eq!((kind(1), kind(1000)), (Kind::Slower, Kind::Slower));
-    // The standard error is 0.735 %, so 2 % is 2.7 of them. One comparison needs 1.96, a thousand need 4.06.
+    // The standard error is 0.735 %, so 2 % is 2.7 standard errors. One comparison needs 1.96, a thousand need 4.06.
     let narrow = |count: i64| {
         let (base, new) = (report(count, 1.0), report(count, 1.02));
         compared(&base, &new, &Options::default()).changes().next().unwrap().kind
@@ -138,8 +138,8 @@ fn more_comparisons_need_more_confidence() {
     assert_eq!((narrow(1), narrow(1000)), (Kind::Slower, Kind::Ambiguous));
 }
 
-/// Ten of twenty times changed by 2.2 standard errors, with a p-value of 0.028. A single one would need 0.05 / 20; ten
-/// together need 10 · 0.05 / 20.
+/// Ten of twenty times changed by 2.2 standard errors, with a p-value of 0.028. For a single change, p must be below
+/// 0.05 / 20; for ten together, below 10 · 0.05 / 20.
 #[test]
 fn many_changes_need_less_confidence_than_one() {
     let error = 0.01 / Z;
@@ -153,7 +153,8 @@ fn many_changes_need_less_confidence_than_one() {
     assert_eq!((kinds(1), kinds(10)), (0, 10));
 }
 
-/// A time that is 3 % slower. Downwards, its interval extends 1.9 standard errors of 1 % or of 1.6 %.
+/// A time that is 3 % slower. Its standard error downwards is 1 % or 1.6 %, so no change is 3 or 1.9 standard errors
+/// away.
 #[test]
 fn the_side_of_an_interval_that_faces_no_change_decides() {
     let kind = |[below, above]: [f64; 2]| {
@@ -243,7 +244,7 @@ fn times_of_the_host_are_judged_by_how_much_hosts_differ() {
     assert_eq!(kind(1.0, &Options::default()), Kind::Same);
 }
 
-/// A single sample has no interval, so nothing can be said of the change; but there is none in a copy.
+/// A single sample has no interval, so it cannot be judged whether its time changed; but a copy has no change.
 #[test]
 fn a_time_without_an_interval_is_the_same_as_its_copy() {
     let sample = |nanoseconds: f64| {
@@ -304,7 +305,7 @@ fn rows_of_unchanged_code_say_how_much_these_processes_differ() {
     close(threshold, LEAST_THRESHOLD.max(stated / 4.0));
 }
 
-/// Every row is 20 % slower although no code changed. The cause is the machine, which must not hide anything.
+/// Every row is 20 % slower although no code changed. The machine is the cause, which must not hide any change.
 #[test]
 fn rows_of_unchanged_code_hide_no_change_of_all_rows() {
     let report = |factor: f64| records((0..100).map(|n| timed(n, 1e5 * factor, 0.001)).collect());
@@ -335,7 +336,7 @@ fn the_pace_of_a_run_is_no_change_and_hides_none() {
     close(ratio, 1.03);
     // Since the clock changed by 0.7 %, a change of 0.6 % may come from the clock.
     assert_eq!(kinds(1.007, 1.006).1, Kind::Same);
-    // An unchanged clock has no pace, and 2 % is too large for one.
+    // If the clock is unchanged, there is no pace; and 2 % is too large to be one.
     assert_eq!(kinds(1.0, 1.006).3, None);
     assert_eq!((kinds(1.02, 1.0).0, kinds(1.02, 1.0).3), (20, None));
 }
@@ -360,7 +361,7 @@ fn times_that_reach_zero_are_ambiguous() {
 }
 
 /// Intervals whose ends are out of order or NaN, or with a confidence above 1. The other case is decided as if these
-/// did not exist.
+/// intervals did not exist.
 #[test]
 fn a_time_without_a_sound_interval_is_incomparable_and_hides_no_regression() {
     let unsound = [(3e6, 1e6, 0.95), (0.9e6, f64::INFINITY, 0.95), (0.9e6, 1.1e6, 1.5), (f64::NAN, 1.1e6, 0.95)];

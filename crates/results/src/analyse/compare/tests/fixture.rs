@@ -113,7 +113,7 @@ pub fn estimate(nanoseconds: f64, half: f64) -> Estimate {
     Estimate { point: nanoseconds, low: nanoseconds * (-half).exp(), high: nanoseconds * half.exp(), confidence: 0.95 }
 }
 
-/// A case with such a time.
+/// A case with a time from [`estimate`].
 pub fn timed(n: i64, nanoseconds: f64, half: f64) -> CaseRecord {
     in_regime(case(n), Regime::Cold, estimate(nanoseconds, half))
 }

@@ -190,7 +190,7 @@ fn of_variant(variant: &str, kernel: &str, n: i64) -> CaseRecord {
     case
 }
 
-/// `old` is now `fresh`. `twin_a` and `twin_b` are the same kernel, so either could be `twin_c`. `other` has a
+/// `old` was renamed to `fresh`. `twin_a` and `twin_b` are the same kernel, so either could be `twin_c`. `other` has a
 /// different source.
 #[test]
 fn a_renamed_variant_is_matched_by_what_it_runs() {
@@ -254,7 +254,7 @@ fn what_is_no_longer_proved_fails_where_the_caller_is_strict_and_nothing_else_do
         (judged(both()), Gate::Pass),
         (judged(both()[..1].to_vec()), Gate::Incomparable),
         (judged(weak_check), Gate::Incomparable),
-        // A different check may be just as strict.
+        // A different check may be equally strict.
         (judged(other_check), Gate::Pass),
         (of_manifest(ManifestState::Deleted), Gate::Incomparable),
         (of_manifest(ManifestState::Added), Gate::Pass),
@@ -289,7 +289,7 @@ fn times_of_another_driver_are_shown_and_fail_only_if_they_are_allowed() {
     assert_eq!(judged(&inform), (Gate::Pass, Kind::Slower, Some(1.5)));
     let allow = Options { allow: driver, ..Options::default() };
     assert_eq!(judged(&allow), (Gate::Regression, Kind::Slower, Some(1.5)));
-    // A newly wrong case fails regardless of other differences.
+    // A newly wrong case fails the gate regardless of other differences.
     new.cases[0] = ended(1, trap());
     assert_eq!(compared(&base, &new, &inform).gate(), Gate::NewlyWrong);
 }

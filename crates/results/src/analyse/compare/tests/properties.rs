@@ -49,7 +49,7 @@ proptest! {
         }
     }
 
-    /// These reports have no variation between processes, since part of it would be in nanoseconds and would not scale.
+    /// These reports have no variation between processes: part of it would be in nanoseconds, which do not scale.
     #[test]
     fn slower_devices_change_nothing(cases in cases(), scale in 0.1..10.0) {
         let options = Options { threshold: Some(0.02), ..Options::default() };

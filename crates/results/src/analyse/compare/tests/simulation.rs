@@ -2,7 +2,7 @@
 //!
 //! A simulated time is the kernel's own time plus effects of the process: a constant shared by all its kernels, a
 //! constant and a fraction specific to the kernel, and sampling noise. One kernel in ten varies three times as much
-//! between processes, which no calibration knows. The spread stated in a report is the upper limit from five processes
+//! between processes, which no calibration shows. The spread stated in a report is the upper limit from five processes
 //! with ten kernels, as in a calibration.
 
 use rand_chacha::ChaCha8Rng;
@@ -50,7 +50,7 @@ impl Source {
         Spread { nanoseconds: kernels(self, constant), relative: kernels(self, RELATIVE), processes: 5 }
     }
 
-    /// Twenty samples with 0.5 % noise and some outliers, which are enough for the default precision.
+    /// Twenty samples with 0.5 % noise and some outliers. Twenty are enough for the default precision.
     fn samples(&mut self, nanoseconds: f64, process: u32) -> Vec<Round> {
         let sample = |source: &mut Self| {
             let outlier = if source.uniform() < 0.05 { 0.02 * source.uniform() } else { 0.0 };
