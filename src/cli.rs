@@ -141,7 +141,7 @@ pub enum Command {
     Logs(LogsArgs),
     /// Cancel the tasks of a job.
     Cancel(CancelArgs),
-    /// Make the report of a submitted job.
+    /// Write the report of a submitted job.
     Collect(CollectArgs),
     /// Remove jobs that have ended, and the programs that no job needs.
     Prune(PruneArgs),

@@ -103,7 +103,7 @@ pub fn watched<T>(records: &Records, make: impl FnOnce() -> T) -> Result<T, Fail
                 ));
             }
             if memory().saturating_sub(before) > MOST_MEMORY {
-                end(&format!("{path}: it takes more than {} GiB of memory to make the page", MOST_MEMORY >> 30));
+                end(&format!("{path}: it takes more than {} GiB of memory to render the page", MOST_MEMORY >> 30));
             }
         }
     });

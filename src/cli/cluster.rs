@@ -20,7 +20,7 @@ pub struct SubmitArgs {
     /// Manifests to run.
     #[arg(required_unless_present = "again", value_name = "MANIFEST")]
     pub manifests: Vec<PathBuf>,
-    /// Run the command of this job again. Only --dry-run, --wait, --rerun, --offline and options that permit something
+    /// Repeat this job's command. Only --dry-run, --wait, --rerun, --offline and options that permit something
     /// can be added.
     #[arg(long, value_name = "JOB")]
     pub again: Option<PathBuf>,

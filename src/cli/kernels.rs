@@ -51,9 +51,9 @@ fn fraction(text: &str) -> Result<f64, String> {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Pointers to const become random inputs, and so do pointers that the kernel only reads. Other pointers become outputs; \
-where the kernel reads them first, as in y[i] += x[i], they also have a content before. Integers become sizes that \
-differ from each other, floats numbers that do, bools both values. Buffers are as long as the kernels reach, and \
-launches are those that the file makes. The outputs of every kernel are compared with those of the first.")]
+if the kernel reads them first, as in y[i] += x[i], they also have initial contents. Integers become sizes, and floats \
+numbers, that differ from each other; bools take both values. Buffers are as long as the kernels index, and launches \
+are those in the file. The outputs of every kernel are compared with those of the first.")]
 pub struct TryArgs {
     /// CUDA C++ file, or kernels from several: `a.cu:old b.cu:new`.
     #[arg(required = true, value_name = "FILE[:KERNEL]")]

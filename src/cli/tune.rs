@@ -20,7 +20,7 @@ pub struct TuneArgs {
     #[arg(long, value_name = "FILE")]
     pub simulate: Option<PathBuf>,
     /// What to minimise: on a GPU `time`, `energy` or an error of the results, such as `error_rel`; on the simulator a
-    /// counter or an error; with --simulate a measurement or column. Several, comma-separated, give their Pareto front
+    /// counter or an error; with --simulate a measurement or column. Several, comma-separated, yield their Pareto front
     /// [default: from `[search]`, or `time`, on the simulator `inst_executed`].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub objective: Vec<String>,

@@ -35,7 +35,7 @@ pub fn after_edit(dir: &Path, job: &Job, shards: &[ShardStatus], edited: &[impl 
     let is_manifest = |Experiment { manifest, .. }: &Experiment| edited.iter().any(|path| path.as_ref() == manifest);
     let is_named = job.command.iter().any(|word| word == "--name" || word.starts_with("--name="));
     if shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running)) {
-        return format!("to run the edited files, end its tasks by {}, then submit it again", of_job("cancel", dir));
+        return format!("to run the edited files, end its tasks with {}, then submit it again", of_job("cancel", dir));
     }
     if is_named && !job.searches && job.experiments.iter().any(is_manifest) {
         return "a changed manifest is a new job: submit it with another --name".to_owned();

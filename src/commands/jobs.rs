@@ -50,7 +50,7 @@ pub fn all(console: &mut Console) -> Vec<Known> {
 pub fn some(console: &mut Console) -> Result<Vec<Known>, Failure> {
     let jobs = all(console);
     if jobs.is_empty() {
-        return Err(Failure::usage(format!("there is no job in {JOBS}: `runner submit` makes one")));
+        return Err(Failure::usage(format!("there is no job in {JOBS}: `runner submit` creates one")));
     }
     Ok(jobs)
 }

@@ -66,11 +66,7 @@ fn reason_to_keep(known: &mut Known, incomplete: bool, console: &mut Console) ->
     let shards = status::shards(dir, job, submissions, console);
     let open = shards.iter().filter(|shard| matches!(shard.state, State::Queued | State::Running)).count();
     if open > 0 {
-        return Some(format!(
-            "{} of it {}",
-            plural(open as u64, "shard"),
-            if open == 1 { "waits or runs" } else { "wait or run" }
-        ));
+        return Some(format!("{} still queued or running", plural(open as u64, "shard")));
     }
     let is_collected = job.searches || collected(dir) >= submissions.len() as u32;
     let view = runner_cluster::Known::read(dir);

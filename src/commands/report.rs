@@ -36,7 +36,7 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     if args.html {
         let [dir] = args.dirs.as_slice() else {
-            return Err(Failure::usage("--html makes one file: name one folder, or the folder above all of them"));
+            return Err(Failure::usage("--html writes one file: name one folder, or the folder above all of them"));
         };
         return html::run(dir, args.out.as_deref(), console);
     }

@@ -432,8 +432,8 @@ impl Sender<'_> {
         console: &mut Console,
     ) -> Result<(), Failure> {
         let unsent = (self.submission.tasks.len() - self.submission.sent()) as u64;
-        let unsent = if unsent > 0 { format!("; {} not sent", plural(unsent, "task")) } else { String::new() };
-        let remedy = "run the same command again to send what is missing";
+        let unsent = if unsent > 0 { format!("; {} not submitted", plural(unsent, "task")) } else { String::new() };
+        let remedy = "run the same command again to submit what is missing";
         match ended {
             Some(Sent::Unknown(why)) => Err(Failure::environment(format!(
                 "{why}; it is not known yet whether the job was accepted{unsent}: {remedy}"
@@ -470,7 +470,7 @@ impl Sender<'_> {
             Sent::Refused(why) | Sent::Unknown(why) => {
                 console.say(&format!(
                     "warning: the job that collects the results was not accepted ({why}): run the same command again \
-                     to send it, or use `runner collect`"
+                     to submit it, or use `runner collect`"
                 ));
             }
         }

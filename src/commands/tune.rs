@@ -83,7 +83,7 @@ fn search(
         console.say("measuring the best known configurations; press Ctrl-C to stop that, too");
     }
     if found.best.is_empty() {
-        console.say("no configuration gives right results; search.md has the reasons");
+        console.say("no configuration produces correct results; search.md has the reasons");
         return Ok(Exit::CaseFailed);
     }
     let finalists = Finalists::choose(plan, &ready.groups[..found.sizes], &found.best, &settings.objectives);

@@ -62,7 +62,7 @@ fn a_field_that_a_struct_lacks_or_that_is_of_another_size_is_named() {
     let said = ran("{ y = \"y\", shape = { row = \"i32(1)\" } }");
     assert!(said.contains("args[0] of k: class \"Inner\" has no member \"row\""), "{said}");
     let said = ran("{ y = \"y\", shape = { rows = \"i64(1)\" } }");
-    assert!(said.contains("the field `shape.rows` has 4 bytes in the kernel's struct, but 8 are given"), "{said}");
+    assert!(said.contains("the field `shape.rows` has 4 bytes in the kernel's struct, but 8 are passed"), "{said}");
     let said = ran("{ y = \"y\", more = [{ rows = \"i32(1)\" }, { rows = \"i32(1)\" }, { rows = \"i32(1)\" }] }");
     assert!(said.contains("`more[2].rows` lies beyond the end of `more` in the kernel's struct"), "{said}");
 }
@@ -432,7 +432,7 @@ fn a_sampled_case_is_judged_by_what_its_blocks_wrote() {
     for said in [
         "16320 of 65472 elements were compared",
         "element 709 is 775, expected 774, off by 1; 122 of 16320 elements are wrong",
-        "the sampled blocks changed no element of it",
+        "the sampled blocks changed none of its elements",
         "simulate: an access through which blocks communicate (a sample of them cannot run without the others) in kernel `histogram` at",
         "never written",
     ] {

@@ -65,7 +65,7 @@ const CONTROLS: [Control; 19] = [
     control("writes_nothing", FIRST, FIRST),
     control("leaves_the_tail", FIRST, FIRST),
     control("changes_its_input", CHANGED, CHANGED),
-    control("writes_just_behind_its_output", Wrong("guard zone behind `output`"), Fault("out-of-bounds 4-byte ")),
+    control("writes_just_behind_its_output", Wrong("guard zone after `output`"), Fault("out-of-bounds 4-byte ")),
     control(
         "reads_just_behind_its_input",
         Right("it reads the guard zone, which `run --memcheck` finds"),

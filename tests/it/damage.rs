@@ -164,7 +164,7 @@ fn a_flipped_bit_in_any_file_of_the_cache_changes_no_result() {
     let records = |out: &str| fs::read_to_string(home.path(out).join("records.jsonl")).unwrap();
     // Nothing is recreated if nothing is damaged.
     let said = home.succeed(&words("second"));
-    assert!(!said.contains("making it again"), "{said}");
+    assert!(!said.contains("regenerating it"), "{said}");
     let expected = records("second");
     let cache = home.path("cache");
     let mut kinds = BTreeSet::new();
@@ -174,7 +174,7 @@ fn a_flipped_bit_in_any_file_of_the_cache_changes_no_result() {
         assert_eq!(records("out"), expected, "{}: {said}", file.display());
         let name = file.strip_prefix(&cache).unwrap();
         kinds.insert(name.components().next().unwrap().as_os_str().to_str().unwrap().to_owned());
-        if !said.contains("is damaged; making it again") {
+        if !said.contains("is damaged; regenerating it") {
             silent.insert(name.display().to_string());
         }
     });

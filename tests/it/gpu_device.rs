@@ -56,12 +56,12 @@ fn arguments_that_the_kernel_does_not_take_are_refused_before_the_launch() {
     let short = gpu.run(vec![launch(kernel, ONE, ONE, vec![scalar(ElementType::U64, 0)])]);
     assert_eq!(
         short.unwrap_err().to_string(),
-        "cuLaunchKernel: kernel `poke` takes 2 arguments, but the launch gives 1"
+        "cuLaunchKernel: kernel `poke` takes 2 arguments, but the launch passes 1"
     );
     let wide = vec![scalar(ElementType::U64, 0), scalar(ElementType::U64, 0)];
     assert_eq!(
         gpu.run(vec![launch(kernel, ONE, ONE, wide)]).unwrap_err().to_string(),
-        "cuLaunchKernel: kernel `poke` takes 1 bytes as argument 2, but the launch gives 8"
+        "cuLaunchKernel: kernel `poke` takes 1 bytes as argument 2, but the launch passes 8"
     );
 }
 

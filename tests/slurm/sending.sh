@@ -52,7 +52,7 @@ exec $real "\$@"
 SH
 chmod +x silent/sbatch
 PATH=$PWD/silent:$PATH fails 3 submit --max-array 4 | tee said
-has said "4 tasks not sent: run the same command again to send what is missing"
+has said "4 tasks not submitted: run the same command again to submit what is missing"
 forget && { runner status "$JOB" || true; } | tee said
 has said "4 not submitted"
 submit --max-array 4 | tee said
@@ -134,7 +134,7 @@ kill -KILL \$(cat "$RIG/slurmctld.number") 2>/dev/null
 exec $real "\$@"
 SH
 PATH=$PWD/silent:$PATH fails 3 submit | tee said
-has said "run the same command again to send what is missing"
+has said "run the same command again to submit what is missing"
 start_controller
 # Slurm does not have the failed submission, and after a minute its reply is trusted.
 sent() { forget && submit | tee said && grep -q '^array ' said; }

@@ -92,7 +92,7 @@ impl<'a> Bench<'a> {
         if read.is_empty() || read.iter().any(|time| !time.is_finite() || *time <= 0.0) {
             return Err(DeviceError::Driver {
                 call: "survey",
-                message: format!("the device's clock gives no valid time for `{}`", shape.kernel),
+                message: format!("the device's clock returns no valid time for `{}`", shape.kernel),
             });
         }
         Ok(Readings { read, reference })

@@ -225,7 +225,7 @@ mod tests {
         let mut device = device(|name| if name == "copy_all<4>" { 0.0 } else { 1000.0 });
         let before = runner_backend::Device::memory_free(&device);
         let refused = survey(&mut device, &request(true)).unwrap_err().to_string();
-        assert_eq!(refused, "survey: the device's clock gives no valid time for `copy_all<4>`");
+        assert_eq!(refused, "survey: the device's clock returns no valid time for `copy_all<4>`");
         assert_eq!(runner_backend::Device::memory_free(&device), before);
     }
 

@@ -71,7 +71,7 @@ pub(super) fn empty_interval(bench: &mut Bench<'_>) -> Result<f64, DeviceError> 
     let samples: Vec<f64> = times.iter().map(|sample| sample.whole).collect();
     runner_stats::median(&samples).ok_or_else(|| DeviceError::Driver {
         call: "survey",
-        message: "the device's clock gives no time for an empty interval".to_owned(),
+        message: "the device's clock returns no time for an empty interval".to_owned(),
     })
 }
 
@@ -116,7 +116,7 @@ pub fn reference_times(traced: &[Survey]) -> Result<ReferenceTimes, String> {
     let median = |label: &String| {
         let same = traced.iter().flat_map(|survey| &survey.points).filter(|other| other.label == *label);
         let times: Vec<f64> = same.filter_map(|other| other.reference).collect();
-        let time = runner_stats::median(&times).ok_or_else(|| format!("{name} has no time of the kernel {label}"))?;
+        let time = runner_stats::median(&times).ok_or_else(|| format!("{name} has no time for the kernel {label}"))?;
         Ok((label.clone(), time))
     };
     let times: Result<_, String> = traced[0].points.iter().map(|point| median(&point.label)).collect();
@@ -241,7 +241,7 @@ mod tests {
             why(&[("a", 0.0, Some(4000.0)), ("b", 0.0, Some(7000.0)), ("c", 0.0, Some(10_000.0))]),
             "intervals read -1000 ns more than W, which is not plausible for a clock"
         );
-        assert_eq!(why(&[("a", 0.0, Some(1000.0)), ("b", 0.0, None)]), "W has no time of the kernel b");
+        assert_eq!(why(&[("a", 0.0, Some(1000.0)), ("b", 0.0, None)]), "W has no time for the kernel b");
         assert_eq!(reference_times(&[]), Err("the survey had no reference clock".to_owned()));
     }
 

@@ -21,7 +21,7 @@ pub fn faults(health: &Health, name: &str, driver: Option<&str>) -> Vec<String> 
     if let Some((total, free)) = health.memory
         && (free.0 as f64) < LEAST_FREE * total.0 as f64
     {
-        faults.push(format!("only {} of {} GPU memory are free", bytes(free.0), bytes(total.0)));
+        faults.push(format!("only {} of {} GPU memory is free", bytes(free.0), bytes(total.0)));
     }
     if let Some(processes) = health.processes.filter(|processes| *processes > 0) {
         faults.push(format!("other processes use the GPU: {processes}"));
@@ -82,7 +82,7 @@ mod tests {
         let expected = [
             "the GPU is NVIDIA H100 80GB HBM3, expected NVIDIA A100-SXM4-80GB",
             "the driver is 580.159.04, expected 570",
-            "only 40 GiB of 80 GiB GPU memory are free",
+            "only 40 GiB of 80 GiB GPU memory is free",
             "other processes use the GPU: 2",
             "the GPU is throttled: power brake",
             "its memory has had uncorrected errors: 3",

@@ -162,7 +162,7 @@ impl Store {
             let message = format!("buffer `{}` has no content before the launch: give it a fill", plan.name);
             return Err(Stop::unresolved(message));
         };
-        let _span = tracing::debug_span!("make an input on the host", buffer = plan.name).entered();
+        let _span = tracing::debug_span!("generate an input on the host", buffer = plan.name).entered();
         let bytes = Arc::new(fill::fill(plan, fill).map_err(Stop::unresolved)?);
         self.inputs.push((plan.clone(), Arc::clone(&bytes)));
         Ok(bytes)

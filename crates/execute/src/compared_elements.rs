@@ -108,7 +108,7 @@ pub fn read_sides(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPlan
         elements.retain(|element| selected.binary_search(element).is_ok());
     }
     if elements.is_empty() {
-        let message = format!("check `{}`: the sampled blocks changed no element of it", check.text);
+        let message = format!("check `{}`: the sampled blocks changed none of its elements", check.text);
         return Err(Stop::launch_error(message));
     }
     let expected = match &check.expect {

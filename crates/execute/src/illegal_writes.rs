@@ -25,7 +25,7 @@ pub fn find_trespass(bench: &mut Bench<'_>, case: &ReadyCase<'_>) -> Result<Opti
             continue;
         }
         let (before, behind) = bench.device.read_guards(id)?;
-        let found = damage("before", name, before.iter().rev()).or_else(|| damage("behind", name, behind.iter()));
+        let found = damage("before", name, before.iter().rev()).or_else(|| damage("after", name, behind.iter()));
         if found.is_some() {
             // Repaired, so that the next case that shares the buffer does not fail.
             bench.device.write_guards(id, GUARD_PATTERN)?;

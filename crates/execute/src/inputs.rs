@@ -41,7 +41,7 @@ impl Store {
             return Ok(());
         }
         self.sets.count = count;
-        let _span = tracing::debug_span!("make the other sets of inputs", count).entered();
+        let _span = tracing::debug_span!("generate the other sets of inputs", count).entered();
         for slot in slots {
             let made = self.vary_one(device, slot);
             if let Err(Stop::Case(_)) = made {

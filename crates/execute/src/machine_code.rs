@@ -90,7 +90,7 @@ pub fn read_listings(compiled: &Compiled) -> Result<Vec<Listing>, String> {
     let path = match &compiled.listing {
         Some(ListedCode::File(path)) => path,
         Some(ListedCode::Unknown(why)) => return Err(why.clone()),
-        None => return Err("no machine code was made of the PTX".to_owned()),
+        None => return Err("no machine code was generated from the PTX".to_owned()),
     };
     let listings = sealed::read(path).and_then(|json| serde_json::from_slice(&json).ok());
     listings.ok_or_else(|| unreadable(path, "it was changed or removed meanwhile; run again"))

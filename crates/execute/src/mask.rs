@@ -34,7 +34,7 @@ pub fn selected(
     })?;
     if value.len() != Some(len) {
         let given = value.len().map_or_else(|| "one number".to_owned(), |given| format!("{given} elements"));
-        return Err(problem(format!("`where` gives {given}, but {len} are compared")));
+        return Err(problem(format!("`where` yields {given}, but {len} are compared")));
     }
     let blocks = parallel::blocks(len, PIECE, &|block| match value.lanes(block.clone()) {
         Lanes::Int(lanes) => chosen(block, &lanes, |lane| *lane != 0),

@@ -324,7 +324,7 @@ fn fits(name: &str, array: &Operand, rows: usize, columns: usize) -> Result<(), 
 /// Rejects a result with this many elements if the host does not have enough memory for it.
 fn has_room(name: &str, len: usize) -> Result<(), String> {
     let needed = (len as u64).saturating_mul(size_of::<f64>() as u64);
-    host_memory::check(needed).map_err(|why| format!("{name}() makes {len} elements, which need {why}"))
+    host_memory::check(needed).map_err(|why| format!("{name}() returns {len} elements, which need {why}"))
 }
 
 /// Rejects elements past the end of a result.

@@ -49,7 +49,7 @@ pub fn read(path: &Path) -> Option<Vec<u8>> {
 
 /// Warns about a damaged cache file, which will be regenerated.
 pub fn warn_damaged(path: &Path) {
-    tracing::warn!("{} is damaged; making it again", path.display());
+    tracing::warn!("{} is damaged; regenerating it", path.display());
 }
 
 /// Stores the checksums of a file, or of all files in a folder, next to it.

@@ -109,9 +109,9 @@ impl ClaimFunction {
                 "fraction_of_ceiling(\"a\"): the fraction of the measured roofline that is reached"
             }
             Self::Counter => "counter(\"name\", \"a\"): the count for the whole body",
-            Self::ErrorAbs => "error_abs(\"a\"): the greatest difference from the reference",
-            Self::ErrorRel => "error_rel(\"a\"): the greatest difference as a fraction of the reference",
-            Self::ErrorUlp => "error_ulp(\"a\"): the greatest difference in units in the last place",
+            Self::ErrorAbs => "error_abs(\"a\"): the largest difference from the reference",
+            Self::ErrorRel => "error_rel(\"a\"): the largest difference as a fraction of the reference",
+            Self::ErrorUlp => "error_ulp(\"a\"): the largest difference in units in the last place",
             Self::Registers => "registers(\"a\"): per thread, maximum over all launches",
             Self::Spills => "spills(\"a\"): bytes of spill stores and loads per thread, maximum over all launches",
             Self::Occupancy => "occupancy(\"a\"): theoretical, 0 to 1, minimum over all launches",

@@ -48,15 +48,15 @@ functions! {
     CeilDiv, "ceil_div", "ceil_div(a, b): a / b of integers, rounded up",
         Rule::Integers(|a, b| int(quotient_up(a, b)?));
     /// Smallest multiple of the second integer that is at least the first.
-    RoundUp, "round_up", "round_up(a, b): the least multiple of b that is not below a",
+    RoundUp, "round_up", "round_up(a, b): the smallest multiple of b that is at least a",
         Rule::Integers(|a, b| match quotient_up(a, b)? {
             _ if b < 0 => Err(Refusal::new("a multiple of a negative number")),
             quotient => int(quotient.and_then(|quotient| quotient.checked_mul(b))),
         });
     /// Minimum of several numbers.
-    Min, "min", "min(a, b, ...): the least number", Rule::Fold(i64::min, f64::min);
+    Min, "min", "min(a, b, ...): the smallest number", Rule::Fold(i64::min, f64::min);
     /// Maximum of several numbers.
-    Max, "max", "max(a, b, ...): the greatest number", Rule::Fold(i64::max, f64::max);
+    Max, "max", "max(a, b, ...): the largest number", Rule::Fold(i64::max, f64::max);
     /// Absolute value.
     Abs, "abs", "abs(x)", Rule::One("a number", |x| Some(match x {
         Operand::Int(value) => int(value.checked_abs()),
@@ -89,7 +89,7 @@ functions! {
         _ => None,
     });
     /// A number truncated to an integer.
-    Int, "int", "int(x): a float cut to its integer part", Rule::One("a number", |x| match x {
+    Int, "int", "int(x): a float truncated to its integer part", Rule::One("a number", |x| match x {
         Operand::Int(_) => Some(Ok(x)),
         // 2^63 is the first float above the range; -2^63 is the lowest one in it.
         other => other.number().map(|value| int((-TWO_TO_63..TWO_TO_63).contains(&value).then_some(value as i64))),
@@ -97,7 +97,7 @@ functions! {
     /// A number converted to a float.
     Float, "float", "float(x)", Rule::One("a number", |x| x.number().map(float));
     /// One of two values, depending on a condition.
-    Select, "select", "select(condition, a, b): a where the condition holds, else b", Rule::Select;
+    Select, "select", "select(condition, a, b): a if the condition is true, otherwise b", Rule::Select;
 }
 
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;

@@ -117,7 +117,7 @@ impl Reader<'_> {
         let refused = |message| Err(ExprError::new(message).hint(function.signature().to_string()).at(at));
         match self.node(syntax)? {
             Node::Call { function: inner, .. } if inner.is_reduction() => {
-                refused(format!("`{}` gives one number, but `{}` takes a buffer", inner.name(), function.name()))
+                refused(format!("`{}` returns one number, but `{}` takes a buffer", inner.name(), function.name()))
             }
             Node::Number(_) => refused(format!("`{}` takes a buffer here, not a number", function.name())),
             node => Ok(node),

@@ -374,7 +374,7 @@ fn an_index_of_a_reference_is_a_slice_and_elsewhere_it_is_refused() {
     assert_eq!(resolve("sum(sort(out)[1..2 * n])"), resolve("sum(slice(sort(out), 1, 2 * n))"));
     let message = |text| reference::parse(text).unwrap_err().message;
     assert_eq!(message("out[1"), "`[` is not closed");
-    assert_eq!(message("sum(out)[0]"), "`sum` gives one number, but `slice` takes a buffer");
+    assert_eq!(message("sum(out)[0]"), "`sum` returns one number, but `slice` takes a buffer");
     assert_eq!(resolve("2 * out[0]"), resolve("2 * slice(out, 0, 1)"));
     assert!(Program::parse("n[0]").unwrap_err().message.starts_with("an index is not allowed"));
 }
@@ -385,7 +385,7 @@ fn wrong_references_say_what_the_function_takes() {
         ("sum(a, b)", "`sum` takes 1 argument, not 2", "sum(x)"),
         ("dot(a)", "`dot` takes 2 arguments, not 1", "dot(x, y)"),
         ("sum(3)", "`sum` takes a buffer here, not a number", "sum(x)"),
-        ("sum(sum(a))", "`sum` gives one number, but `sum` takes a buffer", "sum(x)"),
+        ("sum(sum(a))", "`sum` returns one number, but `sum` takes a buffer", "sum(x)"),
         ("summ(a)", "there is no reference function `summ`", "did you mean `sum`?"),
         ("transpose(a, 2)", "`transpose` takes 3 arguments, not 2", "transpose(a, rows, columns): row-major"),
     ];

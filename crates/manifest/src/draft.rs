@@ -263,7 +263,7 @@ fn unused(wanted: &Wanted) -> Vec<String> {
     let Some(body) = &wanted.signature.body else { return Vec::new() };
     let names = wanted.signature.parameters.iter().filter_map(|parameter| parameter.name.as_deref());
     let unused = names.filter(|name| !body.mentions(|token| token == *name));
-    unused.map(|name| format!("`{name}` has no influence: {} never uses it", wanted.kernel)).collect()
+    unused.map(|name| format!("`{name}` has no effect: {} never uses it", wanted.kernel)).collect()
 }
 
 /// Template arguments of a kernel by parameter: the requested ones, then defaults.
@@ -391,7 +391,7 @@ fn for_each(request: &Request, option: &str, texts: &[String], faults: &mut Vec<
     let count = request.kernels.len();
     if texts.len() > 1 && texts.len() != count {
         faults.push(format!(
-            "{option} is given {} times for {count} kernels: give it once for all, or once per kernel",
+            "{option} is given {} times for {count} kernels: pass it once for all, or once per kernel",
             texts.len()
         ));
     }

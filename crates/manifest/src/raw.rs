@@ -109,7 +109,7 @@ table! {
         pub compiler: Option<At<KernelCompiler>>,
         /// Whether each variant is also compared with the previous one; true by default.
         pub steps: Option<At<bool>>,
-        /// Smallest change that comparisons call, as in `"2%"`; by default each row has its own. `--threshold`
+        /// Smallest change that comparisons report, as in `"2%"`; by default each row has its own. `--threshold`
         /// overrides it.
         pub threshold: Option<At<RawPrecision>>,
     }

@@ -43,7 +43,7 @@ pub fn weak_checks(record: &CaseRecord) -> impl Iterator<Item = &WeakCheck> {
     record.notes.iter().filter_map(|note| if let Note::Weak(weak) = note { Some(weak) } else { None })
 }
 
-/// Says which wrong results a check accepts, and why: `` `y` would also accept zeros: the greatest expected value is
+/// Says which wrong results a check accepts, and why: `` `y` would also accept zeros: the largest expected value is
 /// 3.4e-6, and abs = 0.01 is allowed ``.
 pub fn weak_check(weak: &WeakCheck) -> String {
     let WeakCheck { check, accepts, greatest, tolerance, whole } = weak;
@@ -68,7 +68,7 @@ pub fn weak_check(weak: &WeakCheck) -> String {
         several => format!("{} are", several.join(", ")),
     };
     format!(
-        "`{check}` would also accept {names}: the greatest expected value is {}, and {allowed} allowed",
+        "`{check}` would also accept {names}: the largest expected value is {}, and {allowed} allowed",
         rough(*greatest)
     )
 }
@@ -177,8 +177,8 @@ pub fn note(note: &Note) -> String {
             format!("the inputs are the same in every launch: {why}")
         }
         Note::LaunchBound { regime, interval } => format!(
-            "{regime}: launch-bound: an empty kernel takes {:.1} µs from one launch to the next, so this is not the \
-             kernel's own time, which `cold` and `graph` show",
+            "{regime}: launch-bound: launches of an empty kernel are {:.1} µs apart, so this is not the kernel's own \
+             time; `cold` and `graph` show that",
             interval / 1e3
         ),
         Note::RotatesInCache { sets, bytes: all, l2 } => format!(

@@ -37,7 +37,7 @@ pub enum SimError {
         bytes: u64,
     },
     /// Why a texture or surface object is invalid.
-    #[error("no texture or surface object can be made: {0}")]
+    #[error("no texture or surface object can be created: {0}")]
     Image(&'static str),
     /// The device does not have enough free memory.
     #[error("{needed} bytes are needed, {available} are free on the simulated device")]

@@ -299,7 +299,7 @@ ops! {
         [".finite|infinite|number|notanumber|normal|subnormal.f32|f64"];
     "tex", "fetch from a texture", texture::fetch,
         ["{.base|level|grad}.1d|2d|3d|a1d|a2d|cube.v4.u32|s32|f32.s32|f32"];
-    "tld4", "a channel of the four texels around a place of a texture", texture::fetch,
+    "tld4", "one channel of the four texels around a point of a texture", texture::fetch,
         [".r|g|b|a.2d|a2d|cube.v4.u32|s32|f32.f32"];
     "trap", "ends the launch", control::trap, [""];
     "txq", "extent of a texture", texture::query, [".width|height|depth|array_size|normalized_coords.b32"];

@@ -104,7 +104,7 @@ impl Header {
         [
             named("the experiment", &self.experiment, &other.experiment),
             changed("the manifest", &self.manifest, &other.manifest),
-            changed("a source or a file of data", &self.files, &other.files),
+            changed("a source or data file", &self.files, &other.files),
             named("the device", &self.device, &other.device),
             named("the narrowing", &self.narrowed, &other.narrowed),
             named("the objective", &self.objective, &other.objective),

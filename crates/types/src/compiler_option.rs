@@ -168,7 +168,7 @@ impl KernelCompiler {
     fn rule(self) -> String {
         let compiler = if self == Self::Nvrtc { "NVRTC" } else { self.name() };
         format!(
-            "a manifest may only give {compiler} options that change code or diagnostics and touch no file; the \
+            "a manifest may pass {compiler} only options that change code or diagnostics and touch no file; the \
              manifest's reference lists them"
         )
     }
@@ -201,7 +201,7 @@ fn nested(option: &str, whose: &str, allowed: &[Allowed], list: &str) -> Result<
         let Some((takes, value)) = known else {
             let names: Vec<&str> = allowed.iter().flat_map(|(names, _)| names.iter().copied()).collect();
             return Err(RefusedOption {
-                message: format!("`{option}` gives the {whose} `{inner}`, which is not allowed"),
+                message: format!("`{option}` passes `{inner}` to the {whose}, which is not allowed"),
                 hint: format!("allowed are -{}", names.join(", -")),
             });
         };

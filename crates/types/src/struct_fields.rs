@@ -96,7 +96,9 @@ pub fn lay_out(fields: &[NamedField], mangled: &str) -> Result<(Vec<u8>, Vec<Fie
         }
         if given != place[1] {
             let (path, wanted) = (&field.path, place[1]);
-            return Err(format!("the field `{path}` has {wanted} bytes in the kernel's struct, but {given} are given"));
+            return Err(format!(
+                "the field `{path}` has {wanted} bytes in the kernel's struct, but {given} are passed"
+            ));
         }
         let is_element = |array: &str| field.path.strip_prefix(array).is_some_and(|rest| rest.starts_with('['));
         if let Some((array, _)) = arrays.iter().find(|(array, at)| is_element(array) && !at.contains(&begin)) {
@@ -143,7 +145,7 @@ mod tests {
         let fields = [field("shape.rows", &[0; 8], &[])];
         assert_eq!(
             lay_out(&fields, "_Z13runner_layoutIJLy8ELy4ELy4EEE"),
-            Err("the field `shape.rows` has 4 bytes in the kernel's struct, but 8 are given".to_owned())
+            Err("the field `shape.rows` has 4 bytes in the kernel's struct, but 8 are passed".to_owned())
         );
         assert!(lay_out(&fields, "_Z13runner_layoutIJLy8ELy4ELy8EEE").is_err_and(|why| why.contains("does not lie")));
         assert!(lay_out(&fields, "_Z5table").is_err());

@@ -152,7 +152,7 @@ impl<B> Texture<B> {
             return Some(format!("`as_float` is for integers of 8 or 16 bits, but texels are {element}"));
         }
         if is_linear && !element.is_float() && !sampler.as_float {
-            return Some(format!("`filter = \"linear\"` gives floats, but texels are {element}"));
+            return Some(format!("`filter = \"linear\"` returns floats, but texels are {element}"));
         }
         if self.kind == TextureKind::Linear && (is_linear || sampler.normalized) {
             return Some("a texture of kind `linear` has integer coordinates and no filter".to_owned());

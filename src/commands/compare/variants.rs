@@ -30,7 +30,7 @@ pub fn compare(report: &str, [old, new]: [&str; 2], console: &mut Console) -> Re
     let cases = || records.cases.iter().filter(is_named);
     if cases().all(|record| record.counters.is_none()) {
         let counts = "count with `runner profile`, `runner run --counters`, or on the simulator (--backend sim)";
-        console.say(&format!("nothing was counted, so that no reasons are known: {counts}"));
+        console.say(&format!("nothing was counted, so no reasons are known: {counts}"));
     } else if cases().all(|record| record.lines.is_empty()) {
         console.say("the lines were not counted: `runner run --lines` counts them, too");
     }

@@ -60,7 +60,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
                 Ok(event) => is_changed = is_change(&event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Failure::environment("the watcher of files stopped: start again"));
+                    return Err(Failure::environment("the file watcher stopped: restart the command"));
                 }
             }
         }

@@ -57,6 +57,6 @@ fn read(words: &[String]) -> Result<SubmitArgs, Failure> {
     let program = std::iter::once("runner").chain(words.iter().map(String::as_str));
     match Cli::read(program).map_err(Failure::usage)?.command {
         Command::Submit(args) => Ok(*args),
-        _ => Err(Failure::usage("the job was not made by `runner submit`")),
+        _ => Err(Failure::usage("the job was not created by `runner submit`")),
     }
 }

@@ -765,7 +765,7 @@ fn an_array_that_was_refused_is_sent_by_the_next_submit_and_a_job_collects_the_o
     fs::write(&sbatch, refuses.replace("| tee \"$0.id\"", ">\"$0.id\"") + "echo \"$id\"\n").unwrap();
     let said = submit(dir.path(), manifest, &[], 3);
     assert!(said.contains("array 1: 3 tasks") && said.contains("job 3: collects the results"), "{said}");
-    assert!(said.contains("accounting/QOS policy; 5 tasks not sent: run the same command again"), "{said}");
+    assert!(said.contains("accounting/QOS policy; 5 tasks not submitted: run the same command again"), "{said}");
     fs::write(dir.path().join("slurm/squeue.says"), "1_[0-2]|PENDING||Priority\n3|PENDING||Dependency\n").unwrap();
     forget(dir.path());
     let said = runner(dir.path(), &["status", JOB], 1);
@@ -1198,10 +1198,10 @@ fn all_jobs_are_listed_and_those_that_have_ended_are_removed() {
     let said = runner(dir.path(), &["prune", "--older-than", "0s"], 0);
     assert!(said.contains("target/jobs/one: removed"), "{said}");
     assert!(said.contains("target/jobs/two: kept, without results of 3 shards; --incomplete removes it"), "{said}");
-    assert!(said.contains("target/jobs/three: kept, 8 shards of it wait or run"), "{said}");
+    assert!(said.contains("target/jobs/three: kept, 8 shards still queued or running"), "{said}");
     assert_eq!(exists(), [false, true, true]);
     let said = runner(dir.path(), &["prune", "--incomplete", "target/jobs/two", "target/jobs/three"], 0);
-    assert!(said.contains("target/jobs/three: kept, 8 shards of it wait or run"), "{said}");
+    assert!(said.contains("target/jobs/three: kept, 8 shards still queued or running"), "{said}");
     assert_eq!(exists(), [false, false, true]);
     // Results that are only in the folder of their job are kept.
     write_program(&dir.path().join("slurm/sbatch"), SBATCH);

@@ -37,7 +37,7 @@ fn a_barrier_of_the_grid_needs_a_cooperative_launch_and_a_shuffle_the_lanes_that
     let (code, text) = run(&["run", "launches.toml", "--backend", "sim", "--out", folder.to_str().unwrap()]);
     assert_eq!(code, Some(1), "{text}");
     let report = std::fs::read_to_string(folder.join("report.md")).unwrap();
-    let trap = "a barrier of the grid in a launch that is not cooperative (set `cooperative = true`) in kernel `grid_sync` at \
+    let trap = "a grid barrier in a launch that is not cooperative (set `cooperative = true`) in kernel `grid_sync` at \
                 launches.cu:5";
     assert!(report.contains(trap), "{report}");
     assert!(

@@ -269,7 +269,7 @@ fn a_template_that_takes_too_much_time_or_memory_ends_the_command_and_leaves_the
     };
     let expected = [
         (loops.as_str(), "1s", 2, "own.tera: no page after 1 s; set RUNNER_TEMPLATE_LIMIT to another limit"),
-        (doubled, "10min", 2, "own.tera: it takes more than 2 GiB of memory to make the page"),
+        (doubled, "10min", 2, "own.tera: it takes more than 2 GiB of memory to render the page"),
         ("{{ title }}", "10", 3, "RUNNER_TEMPLATE_LIMIT is `10`, which is not a duration"),
     ];
     for (text, limit, exit, message) in expected {

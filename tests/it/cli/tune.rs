@@ -575,7 +575,7 @@ fn a_search_goes_on_after_edits_that_change_no_evaluation() {
     assert!(said.contains("the objective was `inst_executed`, now it is `error_abs`"), "{said}");
     fs::write(folder.path().join("copy.cu"), KERNEL.replace("value + 1", "value + 2")).unwrap();
     let said = tune(folder.path(), &[&options[..], &["--resume"]].concat(), 2);
-    assert!(said.contains("a source or a file of data changed; run without --resume"), "{said}");
+    assert!(said.contains("a source or data file changed; run without --resume"), "{said}");
     fs::write(folder.path().join("rounds.toml"), manifest.replace("1, 2, 4, 8", "2, 4, 8")).unwrap();
     let said = tune(folder.path(), &[&options[..], &["--resume"]].concat(), 2);
     assert!(said.contains("the manifest changed; a source"), "{said}");

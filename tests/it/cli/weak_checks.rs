@@ -57,7 +57,7 @@ fn a_check_that_zeros_pass_is_called_weak_in_the_row_and_at_the_top_and_fails_wi
     assert!(report.contains("and abs = 0.01 is allowed"), "{report}");
     // The largest of 131,072 normal deviates is between 4 and 6. Softmax divides its exponential by 65,536 times the
     // mean exponential, sqrt(e).
-    let value = report.split("the greatest expected value is ").nth(1).and_then(|rest| rest.split(',').next());
+    let value = report.split("the largest expected value is ").nth(1).and_then(|rest| rest.split(',').next());
     let value: f64 = value.unwrap().parse().unwrap();
     assert!((5e-4..4e-3).contains(&value), "{value}");
     let (code, said) = run(folder.path(), "1e-2", &["--strict"]);

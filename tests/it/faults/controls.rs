@@ -40,7 +40,7 @@ const N: u64 = 100_003;
 /// In memory, 7 is 07 00 00 00 as an integer and 00 00 e0 40 as a float.
 const PAST_THE_END: Wrong = Wrong {
     variant: "one_past_the_end",
-    what: "guard zone behind `output`, indexed by distance in bytes",
+    what: "guard zone after `output`, indexed by distance in bytes",
     index: 0,
     expected: ["0xa5"; 2],
     got: ["0x07", "0x00"],
@@ -179,7 +179,7 @@ fn expect_refused(left: &Left) {
         matches!(outcome, Outcome::CompileError { log, .. } if log.contains(text) && log.contains("controls.cu"))
     });
     expect("argument_too_wide", &|outcome| {
-        let text = "takes 4 bytes as argument 3, but the launch gives 8";
+        let text = "takes 4 bytes as argument 3, but the launch passes 8";
         matches!(outcome, Outcome::LaunchError { message } if message.contains(text))
     });
     expect(
@@ -213,7 +213,7 @@ fn expect_rebuilt(bench: &super::bench::Bench, left: &Left) {
 
 const LATER: &str = "output against copy(input), in a launch that finds outputs, variables and scratch as an earlier launch \
                      left them";
-const LATER_GUARD: &str = "guard zone behind `output`, indexed by distance in bytes, in a launch that finds outputs, \
+const LATER_GUARD: &str = "guard zone after `output`, indexed by distance in bytes, in a launch that finds outputs, \
                            variables and scratch as an earlier launch left them";
 
 /// Memory that the second launch did not write contains bytes of 0xCB for floats and of 0xB4 for integers.

@@ -125,13 +125,13 @@ fn what_a_block_wrote_to_global_memory_is_ordered_by_barrier_objects() {
 fn memory_of_a_block_that_may_not_have_begun_is_not_reached() {
     let trap = fault("too_early", 2);
     assert_eq!(trap.kind, TrapKind::Race);
-    assert!(trap.message.contains("before the blocks of the cluster have met"), "{trap}");
+    assert!(trap.message.contains("before the blocks of the cluster have synchronised"), "{trap}");
 }
 
 #[test]
 fn memory_of_a_block_that_may_have_ended_is_not_reached() {
     let trap = fault_of("too_late", 0);
-    assert!(trap.message.contains("of block (1,0,0), which ends with no barrier of the cluster between"), "{trap}");
+    assert!(trap.message.contains("of block (1,0,0), which ends with no cluster barrier between"), "{trap}");
     assert_eq!((trap.kind, trap.block), (TrapKind::Race, [0, 0, 0]));
     let trap = fault_of("too_late", 1);
     assert!(trap.message.contains("of block (0,0,0), which has ended"), "{trap}");

@@ -111,7 +111,7 @@ fn columns_are_summed_by_bulk_reductions_in_shared_and_global_memory() {
 fn what_others_add_to_is_not_read_before_it_was_waited_for() {
     let trap = fault("not_waited", 32);
     assert_eq!((trap.kind, trap.block), (TrapKind::Race, [1, 0, 0]));
-    assert!(trap.message.contains("is read before the asynchronous copy of sending.cu:"), "{trap}");
+    assert!(trap.message.contains("is read with no wait for the asynchronous copy into it at sending.cu:"), "{trap}");
 }
 
 #[test]
@@ -153,5 +153,5 @@ fn a_piece_for_all_blocks_waits_until_all_are_done_with_the_last() {
     let output: Buffer = lab.fresh(4 * 4 * TILE);
     let trap = lab.trap("too_soon", line(2, TILE as u32), &[input.into(), output.into()]);
     assert_eq!((trap.kind, trap.block), (TrapKind::Race, [0, 0, 0]));
-    assert!(trap.message.contains("of block (1,0,0) is written before a bulk copy to it was waited for"), "{trap}");
+    assert!(trap.message.contains("of block (1,0,0) is written with no wait for a bulk copy into it"), "{trap}");
 }

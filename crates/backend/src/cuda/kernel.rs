@@ -302,7 +302,7 @@ fn parameters(function: sys::CUfunction) -> Result<Option<Vec<usize>>, DeviceErr
 
 fn compare_parameters(declared: &[usize], given: &[usize]) -> Result<(), String> {
     if declared.len() != given.len() {
-        return Err(format!("takes {} arguments, but the launch gives {}", declared.len(), given.len()));
+        return Err(format!("takes {} arguments, but the launch passes {}", declared.len(), given.len()));
     }
     match declared.iter().zip(given).position(|(declared, given)| declared != given) {
         None => Ok(()),
@@ -310,7 +310,7 @@ fn compare_parameters(declared: &[usize], given: &[usize]) -> Result<(), String>
             let (wanted, given) = (declared[index], given[index]);
             let of_struct = "; in a struct, a field with its own alignment, such as a `float4`, needs `align`";
             let hint = if wanted > 8 { of_struct } else { "" };
-            Err(format!("takes {wanted} bytes as argument {}, but the launch gives {given}{hint}", index + 1))
+            Err(format!("takes {wanted} bytes as argument {}, but the launch passes {given}{hint}", index + 1))
         }
     }
 }
@@ -324,13 +324,13 @@ mod tests {
         assert_eq!(compare_parameters(&[8, 8, 4], &[8, 8, 4]), Ok(()));
         assert_eq!(
             compare_parameters(&[8, 8, 4], &[8, 8]),
-            Err("takes 3 arguments, but the launch gives 2".to_owned())
+            Err("takes 3 arguments, but the launch passes 2".to_owned())
         );
         assert_eq!(
             compare_parameters(&[8, 8, 4], &[8, 8, 8]),
-            Err("takes 4 bytes as argument 3, but the launch gives 8".to_owned())
+            Err("takes 4 bytes as argument 3, but the launch passes 8".to_owned())
         );
-        let of_struct = "takes 32 bytes as argument 1, but the launch gives 20; in a struct, a field";
+        let of_struct = "takes 32 bytes as argument 1, but the launch passes 20; in a struct, a field";
         assert!(compare_parameters(&[32], &[20]).is_err_and(|message| message.starts_with(of_struct)));
     }
 

@@ -217,7 +217,7 @@ impl Table {
                 if !views.mixed(args).is_empty() {
                     return Err(DeviceError::InvalidLaunch(
                         "a host function takes a buffer as a texture or surface array, but the case also uses it in \
-                         another way: give the function the buffer's address"
+                         another way: pass the buffer's address to the function"
                             .to_owned(),
                     ));
                 }

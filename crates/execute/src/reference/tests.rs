@@ -527,7 +527,7 @@ fn a_result_that_the_host_has_no_memory_for_is_refused() {
     let int = ints(ElementType::I32, &[0, 1, 1]);
     let refused = apply(RefFunction::Histogram, std::slice::from_ref(&int), &[10_i64.pow(15)]).unwrap_err();
     assert!(
-        refused.starts_with("histogram() makes 1000000000000000 elements, which need 7.1 PiB, but the host has "),
+        refused.starts_with("histogram() returns 1000000000000000 elements, which need 7.1 PiB, but the host has "),
         "{refused}"
     );
     assert!(apply(RefFunction::Histogram, &[int], &[i64::MAX]).is_err());
@@ -535,7 +535,7 @@ fn a_result_that_the_host_has_no_memory_for_is_refused() {
     let column = Operand::Bytes { element: ElementType::I8, bytes: Arc::new(vec![1; 10_000_000]) };
     let refused = apply(RefFunction::Matmul, &[column.clone(), column], &[10_000_000, 10_000_000, 1]).unwrap_err();
     assert!(
-        refused.starts_with("matmul() makes 100000000000000 elements, which need 728 TiB, but the host has "),
+        refused.starts_with("matmul() returns 100000000000000 elements, which need 728 TiB, but the host has "),
         "{refused}"
     );
 }

@@ -108,7 +108,7 @@ fn a_write_one_past_the_end_lands_in_the_zone_behind() {
         call.write(1, 4 * N as i64, &[1, 2, 3, 4])
     });
     let mismatch = said.mismatch("it");
-    assert_eq!(place(&mismatch), ("guard zone behind `out`, indexed by distance in bytes", 0, 4, 65536));
+    assert_eq!(place(&mismatch), ("guard zone after `out`, indexed by distance in bytes", 0, 4, 65536));
     assert_eq!((mismatch.expected.as_str(), mismatch.got.as_str()), ("0xa5", "0x01"));
 }
 
@@ -129,7 +129,7 @@ fn a_write_behind_an_input_is_a_trespass_too() {
         call.write(0, 4 * N as i64 + 100, &[0])
     });
     let mismatch = said.mismatch("it");
-    assert_eq!(place(&mismatch), ("guard zone behind `input`, indexed by distance in bytes", 100, 1, 65536));
+    assert_eq!(place(&mismatch), ("guard zone after `input`, indexed by distance in bytes", 100, 1, 65536));
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_trespass_of_the_last_timed_launch_is_found() {
         right(call)?;
         if call.nth == 12 { call.write(1, 4 * N as i64, &[0; 1]) } else { Ok(()) }
     });
-    assert_eq!(said.mismatch("it").what, "guard zone behind `out`, indexed by distance in bytes");
+    assert_eq!(said.mismatch("it").what, "guard zone after `out`, indexed by distance in bytes");
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn known(
         )),
         None if by_value => Err(format!(
             "{place} has a type that is not understood: if it is a number, name its type, as in --arg {name}=u32:n; for \
-             a struct, write its fields in the manifest that `runner init` makes"
+             a struct, write its fields in the manifest that `runner init` writes"
         )),
         None => Err(format!(
             "{place} has an unknown type: set the type of its elements, as in --arg {name}=f32, or count bytes, as in \

@@ -25,7 +25,7 @@ table! {
     ]))]
     pub struct RawBuffer {
         /// Element type: i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, a vector such as `float4`, or a
-        /// template that gives one of these.
+        /// template that yields one of these.
         #[schemars(extend("pattern" = element_pattern()))]
         pub r#type: Required<Text>,
         /// Number of elements, at least 1; by default the length of the file or list in `fill`.

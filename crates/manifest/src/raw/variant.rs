@@ -210,7 +210,7 @@ table! {
             "minimum" = LoopSpec::BOUNDS.start(), "maximum" = LoopSpec::BOUNDS.end()
         ))]
         pub at_most: Option<Expr>,
-        /// Two buffers that exchange their names in all that follows, including checks.
+        /// Two buffers that exchange their names in everything that follows, including checks.
         pub swap: Option<At<[At<String>; 2]>>,
         /// A device-to-device copy of a whole buffer: `["from", "to"]`.
         pub copy: Option<At<[At<String>; 2]>>,

@@ -184,7 +184,7 @@ pub fn steps(ctx: &mut Context, raw: &RawExperiment) -> bool {
         return steps.value;
     };
     if steps.value {
-        let message = format!("`steps = true` shows nothing: {lacks}");
+        let message = format!("`steps = true` has no effect: {lacks}");
         ctx.fault(Diagnostic::at(steps.span.clone(), message).hint("remove `steps`"));
     }
     steps.value

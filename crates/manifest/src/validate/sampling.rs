@@ -45,7 +45,7 @@ pub fn check(ctx: &mut Context, raw: &RawManifest, variants: &[VariantSpec], dec
             refuse(format!("its check compares `{actual}`, which needs all blocks; only {which}"));
         }
         if let Some(other) = compared_with(declared, variants, shared.checks) {
-            refuse(format!("a check of `{other}` compares with all of its results"));
+            refuse(format!("a check of `{other}` compares all results of this variant"));
         }
     }
 }

@@ -157,7 +157,7 @@ fn expand(ctx: &mut Context, name: &Template, axes: &[Axis], names: &Names) -> V
     let is_own = |name: &String| axes.iter().any(|axis| axis.name == *name);
     ctx.known(name, &[names]);
     if let Some(other) = name.names().iter().find(|other| names.known.contains(*other) && !is_own(other)) {
-        let message = format!("the name of a variant cannot depend on `{other}`, which is not its own axis");
+        let message = format!("the name of a variant cannot depend on `{other}`, which is not one of its own axes");
         let hint = "a variant must have the same name at every point of the shared axes";
         ctx.fault(Diagnostic::at(name.span.clone(), message).hint(hint));
         return Vec::new();

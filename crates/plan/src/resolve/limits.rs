@@ -17,7 +17,7 @@ pub fn machine_code(device: &DeviceInfo, launches: &[LaunchPlan]) -> Option<Stri
     let simulated = device.backend == BackendKind::Sim;
     let code = launches.iter().find(|launch| simulated && launch.unit.form() == SourceForm::MachineCode)?;
     let name = code.unit.source.file_name().unwrap_or_default().display();
-    Some(format!("the simulator executes PTX, but {name} is machine code: name the PTX that it was made from"))
+    Some(format!("the simulator executes PTX, but {name} is machine code: name the PTX that it was generated from"))
 }
 
 /// Error if a launch names an architecture whose specific instructions this device lacks.

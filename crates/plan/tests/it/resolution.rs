@@ -427,7 +427,7 @@ fn machine_code_is_excluded_on_the_simulator_with_the_reason() {
     let Outcome::Excluded { why } = only_outcome(&manifest, &PlanOptions { device: Some(simulated), ..cuda() }) else {
         panic!("must be excluded")
     };
-    assert_eq!(why, "the simulator executes PTX, but k.cubin is machine code: name the PTX that it was made from");
+    assert_eq!(why, "the simulator executes PTX, but k.cubin is machine code: name the PTX that it was generated from");
     assert_eq!(launches(&only_job(&manifest, &on_device()))[0].kernel, "k");
 }
 
@@ -474,7 +474,7 @@ fn a_texture_has_the_type_of_its_buffer_and_must_fit_it() {
         (
             "u8",
             "texture = \"b\", size = [4], filter = \"linear\"",
-            "`filter = \"linear\"` gives floats, but texels are u8",
+            "`filter = \"linear\"` returns floats, but texels are u8",
         ),
         (
             "f32",

@@ -178,7 +178,7 @@ fn consequence(change: &ManifestChange, comparison: &Comparison, experiment: &st
         ManifestPart::Baseline => {
             let new = change.new.as_ref()?;
             Some(format!(
-                "Reports now give ratios to {}. What the kernels compute and count does not depend on it.",
+                "Reports now show ratios to {}. What the kernels compute and count does not depend on it.",
                 code(new)
             ))
         }

@@ -433,8 +433,8 @@ fn clock_offsets(compared: Compared<'_>) -> Option<String> {
     }
     (!found.is_empty()).then(|| {
         format!(
-            "The clocks of the two runs differ: in the new run, short kernels with unchanged code read {}. Ratios are \
-             corrected for this.",
+            "The clocks of the two runs differ: in the new run, short kernels with unchanged code measure {}. Ratios \
+             are corrected for this.",
             found.join(", ")
         )
     })

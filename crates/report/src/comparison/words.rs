@@ -143,7 +143,7 @@ pub fn state(kind: Kind, count: usize) -> String {
     match kind {
         Kind::MoreWork => format!("{does} more work"),
         Kind::LessWork => format!("{does} less work"),
-        Kind::Mixed => format!("{does} more of some work and less of other"),
+        Kind::Mixed => format!("{does} more of some work and less of other work"),
         other => heading(other).to_lowercase(),
     }
 }

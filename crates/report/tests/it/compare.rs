@@ -229,8 +229,8 @@ fn what_the_clock_of_a_run_reads_more_is_said_and_taken_out() {
         }
     }
     let [(_, text), _, (_, json), ..] = forms(&base, &new);
-    let said = "The clocks of the two runs differ: in the new run, short kernels with unchanged code read 60 ns more in \
-         regimes.";
+    let said = "The clocks of the two runs differ: in the new run, short kernels with unchanged code measure 60 ns \
+         more in regimes.";
     assert!(text.replace("\n ", "").replace('\u{a0}', " ").contains(said), "{text}");
     assert!(!text.contains("slower") && text.contains("Average time change: 0.0"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();

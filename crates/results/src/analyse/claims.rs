@@ -312,7 +312,7 @@ impl<'r> GroupInRegime<'r> {
                     Arithmetic::Subtract => left.combine(right, |a, b| a - b),
                     Arithmetic::Multiply => left.combine(right, |a, b| a * b),
                     Arithmetic::Divide if right.low <= 0.0 && right.high >= 0.0 => {
-                        return Err("it divides by what may be zero".to_owned());
+                        return Err("it divides by a value that may be zero".to_owned());
                     }
                     Arithmetic::Divide => left.combine(right, |a, b| a / b),
                 }
@@ -384,7 +384,7 @@ impl<'r> GroupInRegime<'r> {
             None => Err(format!("`{name}` was not run")),
             Some(first) if of_variant.iter().any(|record| record.case.key != first.case.key) => {
                 let example = contender(header, &first.case);
-                Err(format!("`{name}` is several cases in a group: name one of them, such as `{example}`"))
+                Err(format!("`{name}` means several cases of a group: name one of them, such as `{example}`"))
             }
             Some(_) => Ok(of_variant),
         }

@@ -71,7 +71,7 @@ pub enum JournalError {
         expected: u32,
     },
     /// The first line of a records file is not a header.
-    #[error("{} does not begin with a header line: it is not a records file, or it was cut", path.display())]
+    #[error("{} does not begin with a header line: it is not a records file, or it was truncated", path.display())]
     NoHeader { path: PathBuf },
 }
 

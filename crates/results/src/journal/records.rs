@@ -115,7 +115,7 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let end = if format.has_end() {
         let end = lines.pop().filter(|line| line.starts_with(END_MARK));
         let end =
-            end.ok_or_else(|| corrupt(last, "the file ends here without its last line: it was cut".to_owned()))?;
+            end.ok_or_else(|| corrupt(last, "the file ends here without its last line: it was truncated".to_owned()))?;
         Some(read_line::<EndIn>(end).map_err(|message| corrupt(last, message))?)
     } else {
         None

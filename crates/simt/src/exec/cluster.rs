@@ -90,7 +90,7 @@ pub unsafe fn rank(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 pub unsafe fn arrive(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let again = cx.warp.arrived & cx.mask;
     if again != 0 {
-        let message = "a thread arrives at the barrier of the cluster twice before the others have".to_owned();
+        let message = "a thread arrives at the cluster barrier twice before the others have".to_owned();
         return cx.trap(i, TrapKind::Barrier, again, message);
     }
     cx.warp.arrived |= cx.mask;
@@ -104,7 +104,7 @@ pub unsafe fn arrive(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 pub unsafe fn wait(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let missing = cx.mask & !(cx.warp.arrived | cx.warp.released);
     if missing != 0 {
-        let message = "a thread waits at the barrier of the cluster without having arrived".to_owned();
+        let message = "a thread waits at the cluster barrier without having arrived".to_owned();
         return cx.trap(i, TrapKind::Barrier, missing, message);
     }
     if cx.mask & !cx.warp.released == 0 {

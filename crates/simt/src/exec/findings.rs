@@ -58,7 +58,7 @@ pub const fn is_absent_workspace(address: u64) -> bool {
 /// Returns the message for an access to global memory outside every allocation.
 pub fn out_of_bounds(launch: &LaunchState<'_>, address: u64, bytes: u64, store: bool) -> String {
     if is_absent_workspace(address) {
-        return "a barrier of the grid in a launch that is not cooperative (set `cooperative = true`)".to_owned();
+        return "a grid barrier in a launch that is not cooperative (set `cooperative = true`)".to_owned();
     }
     let near = match launch.memory.nearest(address, bytes) {
         _ if address < 4096 => "a null pointer".to_owned(),
@@ -117,11 +117,11 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
         Fault::Unwritten => format!("read of {site}, which was never written"),
         Fault::Pending => {
             let copy = place(launch, hazard.earlier.line());
-            format!("{site} is {now} before the asynchronous copy of {copy} to it was waited for")
+            format!("{site} is {now} with no wait for the asynchronous copy into it at {copy}")
         }
         Fault::BeingRead => {
             let copy = place(launch, hazard.earlier.line());
-            format!("{site} is {now} before the bulk copy of {copy} from it was waited for")
+            format!("{site} is {now} with no wait for the bulk copy from it at {copy}")
         }
         Fault::Unfenced => {
             let who = earlier_access(launch, hazard.tag, hazard.earlier);
@@ -240,19 +240,19 @@ pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, confl
     };
     match conflict.fault {
         Fault::Unwritten => format!("read of {site}, which was never written"),
-        Fault::Pending => format!("{site} is {now} before a bulk copy to it was waited for"),
-        Fault::BeingRead => format!("{site} is {now} before a bulk copy from it was waited for"),
+        Fault::Pending => format!("{site} is {now} with no wait for a bulk copy into it"),
+        Fault::BeingRead => format!("{site} is {now} with no wait for a bulk copy from it"),
         Fault::Unfenced => {
             format!("{site} is changed by a bulk copy, and was written by {who} with no `fence.proxy.async` between")
         }
-        _ => format!("race on {site}: {now} here, {before} by {who} with no barrier of the cluster between"),
+        _ => format!("race on {site}: {now} here, {before} by {who} with no cluster barrier between"),
     }
 }
 
 /// Returns the message for an access to the block's own shared memory that conflicts with another block's.
 pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (RemoteThread, Op)) -> String {
     format!(
-        "race on {site}: {} here, {} by {} with no barrier of the cluster between",
+        "race on {site}: {} here, {} by {} with no cluster barrier between",
         now.done(),
         before.done(),
         remote_thread(launch, by)
@@ -270,7 +270,7 @@ pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owne
         thread: Some(thread(launch, by.thread)),
         kind: TrapKind::Race,
         message: format!(
-            "access to the shared memory of block {}, which ends with no barrier of the cluster between",
+            "access to the shared memory of block {}, which ends with no cluster barrier between",
             named(owner)
         ),
         cure: Some(cure),
@@ -284,7 +284,7 @@ fn race(launch: &LaunchState<'_>, conflict: &BlockConflict, site: Site) -> Trap 
     let (here, there) = (conflict.here, conflict.there);
     let cure = cure_of_blocks(launch, conflict);
     let message = format!(
-        "race of blocks on {site}: {} here, {} by thread {} of block {} at {} with nothing to order them",
+        "race between blocks on {site}: {} here, {} by thread {} of block {} at {} with nothing to order them",
         here.op.done(),
         there.op.done(),
         named(thread(launch, there.thread)),
@@ -311,7 +311,7 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     let (mine, theirs) = (thread(launch, hazard.tag.thread()), thread(launch, hazard.earlier.thread()));
     if hazard.fault == Fault::Places {
         return format!(
-            "kernel `{}`: a barrier of the block is reached at {then} by some threads and at {now} by others (block \
+            "kernel `{}`: a block barrier is reached at {then} by some threads and at {now} by others (block \
              {}, threads {} and {})",
             launch.kernel.name,
             named(block(launch, linear)),

@@ -51,7 +51,7 @@ pub unsafe fn free(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
         lanes &= lanes - 1;
         let address = cx.local_u64(k as usize, i.imm as u32);
         if !heap::free(cx.launch.memory, cx.launch.heap, address) {
-            let message = format!("`free` of {address:#x}, which `malloc` did not give or was freed before");
+            let message = format!("`free` of {address:#x}, which `malloc` did not return, or which was already freed");
             return cx.trap(i, TrapKind::Heap, 1 << k, message);
         }
     }

@@ -76,7 +76,7 @@ fn mismatch(image: &Image, what: Texture) -> Option<String> {
     }
     if !what.contains(Texture::SURFACE) && what.contains(Texture::FLOAT_RESULT) != image.gives_floats() {
         let (gives, wants) = if image.gives_floats() { ("floats", "integers") } else { ("integers", "floats") };
-        return Some(format!("the texture gives {gives}, but the instruction reads {wants}"));
+        return Some(format!("the texture returns {gives}, but the instruction reads {wants}"));
     }
     None
 }

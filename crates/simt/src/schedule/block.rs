@@ -283,7 +283,7 @@ impl Block {
         }
         if self.in_cluster {
             let missing: u32 = self.warps.iter().map(|w| (w.existing & !w.exited & !w.arrived).count_ones()).sum();
-            parts.push(format!("the barrier of the cluster waits for {missing} threads of the block"));
+            parts.push(format!("the cluster barrier waits for {missing} threads of the block"));
         }
         for warp in &self.warps {
             for split in &warp.splits {

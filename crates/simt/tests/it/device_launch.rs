@@ -195,7 +195,7 @@ fn a_kernel_that_calls_an_unknown_function_of_the_device_runtime_is_refused_and_
     assert_eq!(name, "refused");
     assert!(message.starts_with("kernel `refused`, "), "{message}");
     assert!(
-        message.contains("`__cudaCDP2DeviceSynchronize` is not a simulated function of the device runtime"),
+        message.contains("the simulator has no device runtime function `__cudaCDP2DeviceSynchronize`"),
         "{message}"
     );
     let log = b.buffer(&[0; 64]);

@@ -110,7 +110,7 @@ impl Program {
         let spec = LaunchSpec { kernel: "k", grid, block, shared: 0, cooperative: true, cluster, args: &args };
         match machine.launch(module, &spec) {
             Ok(report) => {
-                let other = ["independent thread scheduling", "wait for later", "a barrier of the block is reached"];
+                let other = ["independent thread scheduling", "wait for later", "a block barrier is reached"];
                 let known = |note: &&String| !other.iter().any(|text| note.contains(text));
                 report.notes.iter().find(known).cloned()
             }

@@ -180,7 +180,7 @@ fn a_plain_store_that_meets_an_atomic_is_a_race() {
 fn the_target_of_an_asynchronous_copy_is_not_touched_before_the_wait() {
     let trap = caught(Shape("copy_not_awaited", 1, 64, false), &ints(&[128, 64]));
     expect(&trap, TrapKind::Race, &line("void copied(", "= tile["), 0, 0, ("shared memory", 508));
-    assert!(trap.message.contains("before the asynchronous copy of"), "{trap}");
+    assert!(trap.message.contains("with no wait for the asynchronous copy into it at"), "{trap}");
     let trap = caught(Shape("copy_no_barrier", 1, 64, false), &ints(&[128, 64]));
     assert_eq!(trap.kind, TrapKind::Uninitialised, "{trap}");
     assert_eq!(clean(Shape("copy_mended", 1, 64, false), &ints(&[128, 64])), [""; 0]);
@@ -212,7 +212,7 @@ fn local_memory_has_an_end() {
 fn a_barrier_reached_from_two_places_is_noted() {
     let notes = clean(Shape("two_places", 1, 64, false), &zeros(&[64]));
     let (one, other) = (line("two_places(", "__syncthreads"), line("= 2;", "__syncthreads"));
-    let wanted = format!("a barrier of the block is reached at {one} by some threads and at {other} by others");
+    let wanted = format!("a block barrier is reached at {one} by some threads and at {other} by others");
     assert!(notes.iter().any(|n| n.contains(&wanted)), "{notes:#?}");
 }
 

@@ -209,7 +209,7 @@ fn an_object_that_does_not_fit_the_instruction_is_a_fault_that_says_why() {
             Some(POINT),
             "the object is a `1d` one, but the instruction accesses a `2d` one",
         ),
-        (Geometry::TwoD, (BYTE, 1), Some(POINT), "the texture gives integers, but the instruction reads floats"),
+        (Geometry::TwoD, (BYTE, 1), Some(POINT), "the texture returns integers, but the instruction reads floats"),
         (Geometry::TwoD, (Channel::Float, 1), None, "the object is a surface, but the instruction accesses a texture"),
     ];
     for (geometry, format, sampler, why) in cases {

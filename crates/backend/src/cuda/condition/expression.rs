@@ -334,7 +334,7 @@ impl Code<'_> {
                     self.product(a, &factor)
                 }
             }
-            other => return Err(format!("`{}` of what a kernel wrote", other.symbol())),
+            other => return Err(format!("`{}` of a value that a kernel wrote", other.symbol())),
         };
         Ok(Operand::Int(result))
     }
@@ -419,7 +419,7 @@ impl Code<'_> {
                     Ok(Operand::Int(self.emit(Class::Int, "cvt.rzi.s64.f64", &[&value])))
                 }
             },
-            _ => Err(format!("`{}` of what a kernel wrote", function.name())),
+            _ => Err(format!("`{}` of a value that a kernel wrote", function.name())),
         }
     }
 

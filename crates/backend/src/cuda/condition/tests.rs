@@ -176,7 +176,7 @@ fn a_loop_begins_with_a_count_of_zero() {
 fn what_a_gpu_computes_differently_is_not_translated() {
     let refusal = |text: &str| ptx(&condition(text, &[("x", ElementType::F32)])).unwrap_err();
     assert_eq!(refusal("x ** 2 < 1"), "`**` of floats that a kernel wrote");
-    assert_eq!(refusal("log2(x) < 1"), "`log2` of what a kernel wrote");
+    assert_eq!(refusal("log2(x) < 1"), "`log2` of a value that a kernel wrote");
     assert_eq!(refusal("select(x < 1, 1, 2.0) < 2"), "`select` of integer and float");
     assert_eq!(refusal("x < 1 && missing == 2"), "`missing == 2` has no value");
     assert_eq!(refusal("x"), "expected a bool, not float");

@@ -82,7 +82,7 @@ pub fn find(symbol: &str, args: impl Iterator<Item = u32>) -> Option<Result<u32,
     let name = symbol.strip_prefix("__cudaCDP2")?;
     let name = name.strip_suffix("_ptsz").unwrap_or(name);
     let Some(at) = SERVICES.iter().position(|s| s.name == name) else {
-        return Some(Err(format!("`{symbol}` is not a simulated function of the device runtime")));
+        return Some(Err(format!("the simulator has no device runtime function `{symbol}`")));
     };
     if args.ne(SERVICES[at].args.iter().copied()) {
         return Some(Err(format!("`{symbol}` is called with arguments of the wrong sizes")));
