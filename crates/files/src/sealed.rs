@@ -13,11 +13,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::atomic::{self, WriteError};
 use crate::regular;
-use runner_types::sha256_hex;
+use runner_types::{hex, sha256_hex};
 
-/// First bytes of a sealed file, followed by the SHA-256 of the content, a line feed and the content. Cache entries
-/// written by older versions lack them.
-const MARK: &[u8] = b"sealed ";
+/// First bytes of a sealed file, followed by the SHA-256 of its name and content, a line feed and the content. With the
+/// name, a copy of another file is damaged, too: names of cache entries are addresses.
+const MARK: &[u8] = b"sealed as ";
+
+/// First bytes of a file that an older version sealed, by the SHA-256 of its content alone.
+const OLDER_MARK: &[u8] = b"sealed ";
 
 /// Number of hexadecimal digits of a SHA-256.
 const FILE_DIGITS: usize = 64;
@@ -32,16 +35,24 @@ const SUMS: &str = "sums";
 
 /// Replaces the file at `path` with `content`, preceded by its checksum.
 pub fn write(path: &Path, content: &[u8]) -> Result<(), WriteError> {
-    atomic::write(path, &[MARK, sha256_hex(content).as_bytes(), b"\n", content].concat())
+    atomic::write(path, &[MARK, named_sum(path, content).as_bytes(), b"\n", content].concat())
+}
+
+/// SHA-256 of a file's name and content.
+fn named_sum(path: &Path, content: &[u8]) -> String {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    hex(&Sha256::new().chain_update(name).chain_update([0]).chain_update(content).finalize())
 }
 
 /// Content of a file that [`write`] wrote. `None` if the file is missing or damaged, or if an older version wrote it.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
     let mut file = regular::read_data(path, regular::LONGEST_DATA).ok()?;
-    let rest = file.strip_prefix(MARK)?;
+    let (mark, is_named) = if file.starts_with(MARK) { (MARK, true) } else { (OLDER_MARK, false) };
+    let rest = file.strip_prefix(mark)?;
     let parts = rest.split_at_checked(FILE_DIGITS).and_then(|(sum, rest)| Some((sum, rest.strip_prefix(b"\n")?)));
-    if parts.is_some_and(|(sum, content)| sha256_hex(content).as_bytes() == sum) {
-        return Some(file.split_off(MARK.len() + FILE_DIGITS + 1));
+    let sum_of = |content: &[u8]| if is_named { named_sum(path, content) } else { sha256_hex(content) };
+    if parts.is_some_and(|(sum, content)| sum_of(content).as_bytes() == sum) {
+        return Some(file.split_off(mark.len() + FILE_DIGITS + 1));
     }
     warn_damaged(path);
     None
@@ -162,8 +173,8 @@ mod tests {
         let path = dir.path().join("entry");
         assert_eq!(read(&path), None);
         write(&path, b"abc").unwrap();
-        // SHA-256 of `abc` in FIPS 180-4, appendix B.1.
-        let expected = b"sealed ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\nabc";
+        // `printf 'entry\\0abc' | sha256sum`
+        let expected = b"sealed as c78a1d6983efc7d6fcc34034bb718c3ea3e320dcbdb4c8244441a00ffa017c68\nabc";
         assert_eq!(fs::read(&path).unwrap(), expected);
         assert_eq!(read(&path).unwrap(), b"abc");
         for bit in 0..8 * expected.len() {
@@ -176,6 +187,27 @@ mod tests {
             fs::write(&path, &expected[..cut]).unwrap();
             assert_eq!(read(&path), None, "{cut} bytes");
         }
+    }
+
+    #[test]
+    fn a_copy_of_another_file_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (dir.path().join("one"), dir.path().join("other"));
+        write(&one, b"1").unwrap();
+        fs::copy(&one, &other).unwrap();
+        assert_eq!((read(&one), read(&other)), (Some(b"1".to_vec()), None));
+    }
+
+    #[test]
+    fn a_file_that_an_older_version_sealed_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("entry");
+        // SHA-256 of `abc` in FIPS 180-4, appendix B.1.
+        let older = "sealed ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\nabc";
+        fs::write(&path, older).unwrap();
+        assert_eq!(read(&path).unwrap(), b"abc");
+        fs::write(&path, older.replace("abc", "abd")).unwrap();
+        assert_eq!(read(&path), None);
     }
 
     #[test]
