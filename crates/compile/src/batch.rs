@@ -226,7 +226,7 @@ impl Batch<'_> {
             // The compiler reads the included files after they were hashed. Code of a file saved in between must not be
             // stored under the old hash.
             let now = fresh.insert(Scanner::confined_to(self.options.project.clone()));
-            if !identity.whole || self.identify(unit, now)?.key == identity.key {
+            if !identity.whole || identity.is_unchanged(&self.identify(unit, now)?) {
                 let (code, compiled) = made?;
                 let stored = self.options.cache.store(&identity.address, &code, compiled);
                 return stored.map_err(|e| self.unusable(&e)).and_then(|kept| self.finished(unit, &identity, kept));
@@ -326,7 +326,7 @@ impl Batch<'_> {
     fn is_unchanged(&self, unit: &CompileUnit, identity: &Identity) -> bool {
         let unit = CompileUnit { compiler: KernelCompiler::Nvrtc, ..unit.clone() };
         let scanner = Scanner::confined_to(self.options.project.clone());
-        self.identify(&unit, &scanner).is_ok_and(|now| now.key == identity.key)
+        self.identify(&unit, &scanner).is_ok_and(|now| identity.is_unchanged(&now))
     }
 
     /// Compiles a unit with nvcc or clang.

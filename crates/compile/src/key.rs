@@ -15,6 +15,7 @@ use super::options::{Target, UnitOptions};
 use super::replaced::{self, Replaced};
 use super::toolkit::Toolkit;
 use runner_cuda_source::includes::{Input, Scanner, SearchPath};
+use runner_files::regular::Version;
 use runner_types::{CompileKey, CompileUnit, KernelCompiler, hex};
 
 /// Increase this when the same inputs produce different code.
@@ -32,6 +33,8 @@ pub(super) struct Identity {
     pub replaced: Option<Replaced>,
     /// Paths of the source and of its includes.
     pub files: Vec<PathBuf>,
+    /// Versions of these files.
+    pub versions: Vec<Version>,
     /// Whether the source includes files outside the toolkit.
     pub includes_files: bool,
     /// Hash of the source and of its includes outside the toolkit.
@@ -133,6 +136,7 @@ impl Identity {
             file_address,
             key: CompileKey(key),
             files: inputs.paths().map(Path::to_owned).collect(),
+            versions: inputs.versions().collect(),
             includes_files: inputs.files.iter().skip(1).any(|file| file.content.is_some()),
             replaced,
             source: inputs.source,
@@ -144,6 +148,12 @@ impl Identity {
             headers: Vec::new(),
             options,
         })
+    }
+
+    /// Whether no file was written between the two. The same content is not enough: a compiler that ran meanwhile may
+    /// have read another one.
+    pub fn is_unchanged(&self, now: &Self) -> bool {
+        self.key == now.key && self.versions == now.versions
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::includes::{Scanner, SearchPath};
+use runner_files::regular::Version;
 use runner_types::{hex, sha256_hex};
 
 /// A source with everything it includes from its own folder.
@@ -12,6 +13,8 @@ pub struct Hashed {
     /// SHA-256 of all files; `None` if an include cannot be followed, so that further files may be included.
     pub digest: Option<String>,
     pub files: Vec<PathBuf>,
+    /// Versions of these files.
+    pub versions: Vec<Version>,
 }
 
 /// Digest of a source and everything it includes from its own folder; `None` if an include cannot be followed. Fails if
@@ -31,5 +34,6 @@ pub fn read(source: &Path) -> io::Result<Hashed> {
     });
     let text = each.collect::<Vec<_>>().join("\n");
     let digest = inputs.whole.then(|| sha256_hex(text.as_bytes()));
-    Ok(Hashed { digest, files: inputs.paths().map(Path::to_owned).collect() })
+    let files = inputs.paths().map(Path::to_owned).collect();
+    Ok(Hashed { digest, files, versions: inputs.versions().collect() })
 }

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::header::{Include, definition, header_name, split_call, substitute};
 use runner_files::project::Project;
-use runner_files::regular;
+use runner_files::regular::{self, Version};
 
 mod header;
 
@@ -32,7 +32,16 @@ pub struct Inputs {
 impl Inputs {
     /// Paths of the files that were read, starting with the source.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().filter_map(|file| Some(&*file.content.as_ref()?.path))
+        self.contents().map(|content| &*content.path)
+    }
+
+    /// Versions of the files that were read.
+    pub fn versions(&self) -> impl Iterator<Item = Version> {
+        self.contents().map(|content| content.version)
+    }
+
+    fn contents(&self) -> impl Iterator<Item = &Content> {
+        self.files.iter().filter_map(|file| file.content.as_ref())
     }
 }
 
@@ -50,6 +59,8 @@ pub struct Input {
 pub struct Content {
     /// Path that the file was read from.
     pub path: Arc<Path>,
+    /// Its version before it was read.
+    pub version: Version,
     pub digest: [u8; 32],
     /// Text of the file. Bytes that are not UTF-8 are replaced, as in NVRTC.
     pub text: Arc<str>,
@@ -158,10 +169,11 @@ impl Scanner {
         if !self.project.has(path) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, self.project.refusal(path)));
         }
+        let version = Version::of(path)?;
         let bytes = regular::read(path)?;
         let text = String::from_utf8_lossy(&bytes);
         let digest = Sha256::digest(&bytes).into();
-        let content = Content { path: Arc::from(path), digest, text: Arc::from(&*text) };
+        let content = Content { path: Arc::from(path), version, digest, text: Arc::from(&*text) };
         let mut scanned = Scanned { content, includes: vec![], known: BTreeSet::new(), header_macros: vec![] };
         // Compilers skip a byte order mark, and some join lines even if spaces follow the backslash.
         let joined = joined_lines(text.trim_start_matches('\u{feff}'));
@@ -428,6 +440,26 @@ mod tests {
             });
             (names.collect(), inputs.whole)
         }
+    }
+
+    #[test]
+    fn a_file_that_was_written_twice_has_another_version_with_the_same_content() {
+        let tree = Tree::new(&[("k.cu", "#include \"h.cuh\"\n"), ("h.cuh", "int a;")]);
+        let read = || {
+            let source = tree.dir.path().join("k.cu");
+            Scanner::default().inputs(&source, &[], &[], SearchPath { user: &[], toolkit: &[] }).unwrap()
+        };
+        let (before, again) = (read(), read());
+        assert_eq!(before.versions().collect::<Vec<_>>(), again.versions().collect::<Vec<_>>());
+        for text in ["int b;", "int a;"] {
+            fs::write(tree.dir.path().join("h.cuh"), text).unwrap();
+            // Some file systems count time in steps of several milliseconds.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let after = read();
+        let digests = |inputs: &Inputs| inputs.contents().map(|content| content.digest).collect::<Vec<_>>();
+        assert_eq!(digests(&before), digests(&after));
+        assert_ne!(before.versions().collect::<Vec<_>>(), after.versions().collect::<Vec<_>>());
     }
 
     #[test]

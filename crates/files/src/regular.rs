@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Maximum size in bytes of text read at once. Sources, manifests and templates are much shorter.
@@ -32,6 +32,25 @@ pub fn open(path: &Path) -> io::Result<File> {
         _ => "a device",
     };
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a file")))
+}
+
+/// Which version of a file a path names. It differs after every write and after every replacement, even if the content
+/// is the same again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds of the last change of the inode.
+    changed: (i64, i64),
+}
+
+impl Version {
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let found = std::fs::metadata(path)?;
+        let changed = (found.ctime(), found.ctime_nsec());
+        Ok(Self { device: found.dev(), inode: found.ino(), size: found.size(), changed })
+    }
 }
 
 /// Reads a file of at most [`LONGEST_TEXT`].
