@@ -92,7 +92,13 @@ impl Home {
     }
 
     fn runner(&self, words: &[&str]) -> Said {
-        let output = Command::new(env!("CARGO_BIN_EXE_runner"))
+        self.in_shell(":", words)
+    }
+
+    /// Runs the program in a shell, after a command.
+    fn in_shell(&self, before: &str, words: &[&str]) -> Said {
+        let output = Command::new("sh")
+            .args(["-c", &format!("{before} && exec \"$@\""), "sh", env!("CARGO_BIN_EXE_runner")])
             .current_dir(self.dir.path())
             .env("RUNNER_CACHE", self.path("cache"))
             .env("XDG_STATE_HOME", self.path("state"))
@@ -180,6 +186,65 @@ fn a_flipped_bit_in_any_file_of_the_cache_changes_no_result() {
     });
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), ["code", "listings", "references"]);
     println!("damage without a line, in files that were not read or at their first byte: {silent:#?}");
+}
+
+#[test]
+fn a_file_of_the_cache_in_the_place_of_another_changes_no_result() {
+    let home = Home::new(&[("m.toml", MANIFEST), ("twice.cu", KERNEL), ("twice.cpp", REFERENCE)]);
+    let words = |out| ["run", "m.toml", "--backend", "sim", "--offline", "--quiet", "--allow-host-code", "--out", out];
+    let records = |out: &str| fs::read_to_string(home.path(out).join("records.jsonl")).unwrap();
+    home.succeed(&words("first"));
+    home.succeed(&words("second"));
+    let expected = records("second");
+    // Another version, whose files have the same form.
+    for (name, text) in [("twice.cu", KERNEL), ("twice.cpp", REFERENCE)] {
+        fs::write(home.path(name), text.replace("2 * x", "5 * x").replace("2L", "5L")).unwrap();
+    }
+    home.succeed(&words("other"));
+    home.succeed(&words("other"));
+    for (name, text) in [("twice.cu", KERNEL), ("twice.cpp", REFERENCE)] {
+        fs::write(home.path(name), text).unwrap();
+    }
+    let all = files(&home.path("cache"));
+    let kind = |path: &Path| (path.parent().map(Path::to_owned), path.extension().map(ToOwned::to_owned));
+    let pairs = all.iter().flat_map(|one| all.iter().map(move |other| (one, other)));
+    let mut swapped = 0;
+    for (one, other) in pairs.filter(|(one, other)| one != other && kind(one) == kind(other)) {
+        let kept = home.path("kept");
+        fs::rename(one, &kept).unwrap();
+        assert!(Command::new("cp").arg("-a").args([other, one]).status().unwrap().success());
+        let said = home.succeed(&words("out"));
+        assert_eq!(records("out"), expected, "{} as {}: {said}", other.display(), one.display());
+        fs::rename(&kept, one).unwrap();
+        swapped += 1;
+    }
+    assert!(swapped >= 8, "{swapped} pairs of {all:?}");
+}
+
+#[test]
+fn a_reference_that_this_machine_cannot_run_now_is_no_result_and_the_report_stays() {
+    let home = Home::new(&[("m.toml", MANIFEST), ("twice.cu", KERNEL), ("twice.cpp", REFERENCE)]);
+    let words = ["run", "m.toml", "--backend", "sim", "--offline", "--quiet", "--allow-host-code", "--out", "out"];
+    home.succeed(&words);
+    let records = || fs::read_to_string(home.path("out/records.jsonl")).unwrap();
+    let expected = records();
+    fs::remove_dir_all(home.path("cache/references")).unwrap();
+    let said = home.in_shell("export TMPDIR=/missing", &words);
+    assert_eq!(said.code, Some(3), "{}", said.text);
+    assert!(said.text.contains("twice.cpp:twice: no folder for its inputs"), "{}", said.text);
+    assert_eq!(records(), expected);
+    home.succeed(&words);
+    assert_eq!(records(), expected);
+}
+
+#[test]
+fn the_cache_is_for_this_user_alone_whatever_the_umask() {
+    let home = Home::new(&[("m.toml", MANIFEST), ("twice.cu", KERNEL), ("twice.cpp", REFERENCE)]);
+    let words = ["run", "m.toml", "--backend", "sim", "--offline", "--quiet", "--allow-host-code", "--out", "out"];
+    for time in ["first", "second"] {
+        let said = home.in_shell("umask 002", &words);
+        assert_eq!(said.code, Some(0), "{time}: {}", said.text);
+    }
 }
 
 #[test]

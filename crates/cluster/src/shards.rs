@@ -53,6 +53,9 @@ pub fn damage(folder: &Path) -> Option<String> {
 /// The last run of an attempt's journal, if all its cases have an outcome. Otherwise, or if it ran another shard,
 /// describes the damage.
 fn own_run(journal: &Path) -> Result<Run, String> {
+    if !is_itself(journal) {
+        return Err(format!("{}: it is not a regular file", journal.display()));
+    }
     let run = whole_run(journal)?;
     match is_of_folder(journal, &run) {
         true => Ok(run),
@@ -154,12 +157,15 @@ pub fn next_attempt(folder: &Path) -> io::Result<PathBuf> {
 /// Whether the path is a regular file whose damage, if any, affects only single groups. A link, or a file that was
 /// moved here, would not be this shard's journal.
 fn can_be_resumed(path: &Path) -> bool {
-    let is_itself = path.symlink_metadata().is_ok_and(|found| found.is_file());
-    is_itself
+    is_itself(path)
         && match journal::scan(path) {
             Ok(scan) => scan.run().is_none_or(|run| is_of_folder(path, run)),
             Err(error) => !matches!(error, JournalError::Corrupt { .. }),
         }
+}
+
+fn is_itself(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_file())
 }
 
 /// Attempt folders in order; symbolic links are skipped.

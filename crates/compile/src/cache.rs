@@ -163,7 +163,7 @@ impl Cache {
     /// Stores a unit's code; returns its description with the path of the code.
     pub(super) fn store(&self, address: &str, code: &[u8], compiled: Compiled) -> Result<Compiled, CacheError> {
         let dir = self.code_dir();
-        fs::create_dir_all(&dir).map_err(failed(&dir))?;
+        atomic::create_folder(&dir)?;
         let name = sha256_hex(code);
         let place = self.code_file(&name, compiled.kind);
         atomic::write(&place, code)?;
@@ -177,7 +177,7 @@ impl Cache {
     /// Stores the machine code assembled from PTX; returns its path.
     pub(super) fn store_machine(&self, cubin: &[u8]) -> Result<PathBuf, CacheError> {
         let dir = self.code_dir();
-        fs::create_dir_all(&dir).map_err(failed(&dir))?;
+        atomic::create_folder(&dir)?;
         let place = self.code_file(&sha256_hex(cubin), CodeKind::Cubin);
         atomic::write(&place, cubin)?;
         Ok(place)
@@ -209,15 +209,15 @@ impl Cache {
     /// File to lock while compiling a CUDA C++ file whose code several units share.
     pub(super) fn lock_file(&self, address: &str) -> Result<fs::File, CacheError> {
         let path = self.code_dir().join(format!("{}{address}", SCRATCH_PREFIXES[0]));
-        fs::create_dir_all(self.code_dir()).and_then(|()| fs::File::create(&path)).map_err(failed(&path))
+        atomic::create_folder(&self.code_dir())?;
+        fs::File::create(&path).map_err(failed(&path))
     }
 
     /// Scratch file for a compiler's output, removed when the handle is dropped.
     pub(super) fn scratch(&self) -> Result<tempfile::NamedTempFile, CacheError> {
         let dir = self.code_dir();
-        fs::create_dir_all(&dir)
-            .and_then(|()| tempfile::Builder::new().prefix(SCRATCH_PREFIXES[0]).tempfile_in(&dir))
-            .map_err(failed(&dir))
+        atomic::create_folder(&dir)?;
+        tempfile::Builder::new().prefix(SCRATCH_PREFIXES[0]).tempfile_in(&dir).map_err(failed(&dir))
     }
 }
 

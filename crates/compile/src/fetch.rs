@@ -13,6 +13,7 @@ use super::cache::Cache;
 use super::layout;
 use super::pinned::{NEWEST, Pinned};
 use super::toolkit::TOOLKIT_VARIABLE;
+use runner_files::atomic;
 use runner_files::cache_folder::CACHE_VARIABLE;
 use runner_process::programs::{PYTHON_VARIABLE, python, search_path};
 
@@ -387,7 +388,7 @@ fn remove(path: &Path) -> Result<(), FetchError> {
 }
 
 pub(super) fn make_dir(dir: &Path) -> Result<(), FetchError> {
-    fs::create_dir_all(dir).map_err(|source| io("create", dir, source))
+    atomic::create_folder(dir).map_err(|error| io("create", dir, error.source))
 }
 
 pub(super) fn io(action: &'static str, path: &Path, source: std::io::Error) -> FetchError {

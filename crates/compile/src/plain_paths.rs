@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::cache::Cache;
 use super::key::Identity;
+use runner_files::atomic;
 use runner_files::file_names::hashed_slug;
 use runner_types::{CompileFailure, CompileUnit, Compiled};
 
@@ -67,7 +68,7 @@ fn is_plain(path: &Path) -> bool {
 fn link_to(path: &Path, cache: &Cache) -> io::Result<PathBuf> {
     let whole = std::path::absolute(path)?;
     let folder = cache.root().join("paths");
-    fs::create_dir_all(&folder)?;
+    atomic::create_folder(&folder).map_err(|error| error.source)?;
     let mut link = std::path::absolute(folder)?.join(hashed_slug(&whole.to_string_lossy()));
     // Compilers go by a source's extension.
     let extension = path.extension().and_then(|extension| extension.to_str()).filter(|_| path.is_file());

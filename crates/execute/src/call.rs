@@ -1,6 +1,7 @@
 //! One call of a user-defined function, and the child process that runs it.
 
-use std::io::{Read as _, Write as _};
+use std::fmt::Display;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use runner_process::sandbox;
 use runner_types::{ElementType, FunctionPlan};
 
 /// How often a waiting parent checks whether the child has exited.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An input: buffer name, element type, bytes.
 pub type Input = (String, ElementType, Arc<Vec<u8>>);
@@ -54,7 +55,16 @@ impl Call<'_> {
 pub enum Failed {
     /// The child exceeded its time limit and was killed.
     Limit,
+    /// This machine could not run it now: a full disk, a missing folder. Says nothing about the function.
+    Environment(String),
     Reason(String),
+}
+
+impl Failed {
+    /// An error of this process's own files and children.
+    pub fn environment(what: impl Display, error: &io::Error) -> Self {
+        Self::Environment(format!("{what}: {error}"))
+    }
 }
 
 impl From<String> for Failed {
@@ -83,7 +93,7 @@ pub fn finish(
     let _span = tracing::info_span!("run a program of a reference", ?command).entered();
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = sandbox::spawn(command, bounds.readable, bounds.folder)
-        .map_err(|e| format!("cannot start `{}`: {e}", program.display()))?;
+        .map_err(|e| Failed::environment(format_args!("cannot start `{}`", program.display()), &e))?;
     let most = most_bytes();
     limit(&child, most);
     // On a thread, since a child may stop reading. If the child exits early, its error is reported below.
@@ -94,7 +104,7 @@ pub fn finish(
             let mut text = Vec::new();
             let _ = stderr.by_ref().take(LONGEST_ERRORS).read_to_end(&mut text);
             // The pipe must be drained, or the child blocks.
-            let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+            let _ = io::copy(&mut stderr, &mut io::sink());
             String::from_utf8_lossy(&text).into_owned()
         })
     });
@@ -110,7 +120,9 @@ pub fn finish(
                 let _ = child.wait();
                 return Err(Failed::Limit);
             }
-            Err(error) => return Err(format!("cannot wait for `{}`: {error}", program.display()).into()),
+            Err(error) => {
+                return Err(Failed::environment(format_args!("cannot wait for `{}`", program.display()), &error));
+            }
         }
     };
     if status.success() {
@@ -118,12 +130,18 @@ pub fn finish(
     }
     let errors = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
     let errors = if errors.trim().is_empty() { format!("it ended with {status}") } else { errors };
+    if let Some(line) = errors.lines().find(|line| line.contains(DISK_FULL)) {
+        return Err(Failed::Environment(line.trim().to_owned()));
+    }
     let is_at_limit = OF_LIMITS.iter().any(|message| errors.contains(message));
     let hint = || {
         format!("; limited to {} of memory (all that the host can spare) and to the same amount of output", bytes(most))
     };
     Ok(Err(if is_at_limit { errors.trim_end().to_owned() + &hint() } else { errors }))
 }
+
+/// How the system describes a full disk.
+const DISK_FULL: &str = "No space left on device";
 
 /// Messages of programs that run out of memory or exceed the file size limit.
 const OF_LIMITS: [&str; 4] = ["std::bad_alloc", "MemoryError", "Cannot allocate memory", "File too large"];

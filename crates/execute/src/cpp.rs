@@ -5,16 +5,19 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Instant;
 
 use tempfile::TempDir;
 
-use super::call::{Bounds, Call, Failed, finish, last_line};
+use super::call::{Bounds, Call, End, Failed, POLL_INTERVAL, finish, last_line};
 use runner_cuda_source::cpp::{self, Hashed};
-use runner_files::atomic::UNFINISHED;
+use runner_files::atomic::{self, UNFINISHED};
 use runner_files::sealed;
 use runner_process::programs;
 use runner_process::sandbox;
@@ -24,6 +27,9 @@ use runner_types::{ElementType, FunctionArgument, Value, sha256_hex};
 const DRIVER: &str = include_str!("cpp_driver.hpp");
 
 const OPTIONS: [&str; 3] = ["-std=c++17", "-O2", "-pthread"];
+
+/// How often a source that is saved while it is compiled is compiled.
+const ATTEMPTS: u32 = 3;
 
 /// Everything that the result depends on besides the arguments: the driver, the sandbox, the source and its includes.
 /// `None` if an include cannot be resolved.
@@ -37,12 +43,11 @@ pub fn identity(source: &Path) -> io::Result<Option<String>> {
 /// Compiles the program unless it is cached, and runs it in a child process.
 pub fn run(call: &Call<'_>) -> Result<(), Failed> {
     let (text, arguments) = program(call)?;
-    let hashed = cpp::read(&call.plan.path).map_err(|e| format!("cannot read {}: {e}", call.plan.path.display()))?;
     let compiler = programs::cxx().ok_or_else(|| {
         let variable = programs::CXX_VARIABLE;
         format!("there is no C++ compiler (c++, g++ or clang++); install one, or set {variable} to one")
     })?;
-    let executable = compiled(call, (&compiler, &hashed), &text)?;
+    let (executable, hashed) = compiled(call, &compiler, &text)?;
     let mut command = Command::new(&executable);
     // The program's libraries may come with the compiler.
     let readable = [hashed.files, vec![executable.clone(), sandbox::installation(&compiler)]].concat();
@@ -52,7 +57,7 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
 }
 
 /// Source text of the program, and its arguments after the output.
-fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
+fn program(call: &Call<'_>) -> Result<(String, Vec<String>), Failed> {
     let source = std::path::absolute(&call.plan.path).map_err(|e| format!("{}: {e}", call.plan.path.display()))?;
     let (mut given, mut arguments) = (Vec::new(), Vec::new());
     for argument in &call.plan.arguments {
@@ -62,7 +67,8 @@ fn program(call: &Call<'_>) -> Result<(String, Vec<String>), String> {
                 let (element, bytes) = call.input(name)?;
                 let (type_name, bytes) = array(element, bytes);
                 let path = call.folder.join(format!("argument{}.bin", arguments.len()));
-                fs::write(&path, bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+                fs::write(&path, bytes)
+                    .map_err(|e| Failed::environment(format_args!("cannot write {}", path.display()), &e))?;
                 arguments.push(path.display().to_string());
                 format!("runner_driver::read<{type_name}>({place})")
             }
@@ -116,8 +122,30 @@ fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Cow<'_, [u8]>) {
     (name, Cow::Borrowed(bytes))
 }
 
-/// Path of the program's executable. Only hashed source files are compiled into it.
-fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -> Result<PathBuf, Failed> {
+/// Path of the program's executable, and the files that it was compiled from. A file saved meanwhile starts it anew.
+fn compiled(call: &Call<'_>, compiler: &Path, text: &str) -> Result<(PathBuf, Hashed), Failed> {
+    let read = || {
+        let path = &call.plan.path;
+        cpp::read(path).map_err(|e| Failed::Reason(format!("cannot read {}: {e}", path.display())))
+    };
+    let mut hashed = read()?;
+    for _ in 0..ATTEMPTS {
+        let is_unchanged = || Ok(read()? == hashed);
+        if let Some(executable) = compile_once(call, (compiler, &hashed), text, &is_unchanged)? {
+            return Ok((executable, hashed));
+        }
+        hashed = read()?;
+    }
+    Err(Failed::Environment("its source or an included file kept changing while it was compiled".to_owned()))
+}
+
+/// Compiles the program unless it is cached. `None` if its files changed while the compiler read them.
+fn compile_once(
+    call: &Call<'_>,
+    (compiler, hashed): (&Path, &Hashed),
+    text: &str,
+    is_unchanged: &dyn Fn() -> Result<bool, Failed>,
+) -> Result<Option<PathBuf>, Failed> {
     let kept = hashed.digest.as_ref().zip(call.cache).map(|(digest, cache)| {
         let version = Command::new(compiler).arg("--version").stdin(Stdio::null()).output();
         let version = version.map(|output| sha256_hex(&output.stdout)).unwrap_or_default();
@@ -125,9 +153,11 @@ fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -
         let confined = sandbox::is_enforced();
         cache.join(sha256_hex(format!("{digest}\n{version}\n{OPTIONS:?}\n{confined}\n{text}").as_bytes()))
     });
+    // The sandbox lets a child read the file that was there before it started, so no other call may replace it.
+    let _lock = kept.as_deref().map(|kept| lock(kept, call.end)).transpose()?;
     if let Some(kept) = kept.as_ref().filter(|kept| kept.is_file()) {
         match sealed::is_intact(kept) {
-            Some(true) => return Ok(kept.clone()),
+            Some(true) => return Ok(Some(kept.clone())),
             Some(false) => sealed::warn_damaged(kept),
             None => {}
         }
@@ -136,25 +166,44 @@ fn compiled(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -
     let beside = kept.as_deref().and_then(|kept| unfinished(kept.parent()?).ok());
     let folder = beside.as_ref().map_or(call.folder, TempDir::path);
     let (source, executable) = (folder.join("program.cpp"), folder.join("program"));
-    fs::write(&source, text).map_err(|e| format!("cannot write {}: {e}", source.display()))?;
+    fs::write(&source, text).map_err(|e| Failed::environment(format_args!("cannot write {}", source.display()), &e))?;
     let readable = [hashed.files.as_slice(), &[sandbox::installation(compiler)]].concat();
     let mut command = Command::new(compiler);
     command.args(OPTIONS).arg("-o").arg(&executable).arg(&source);
     let ended = finish(&mut command, &[], call.end, Bounds { readable: &readable, folder })?;
+    if !is_unchanged()? {
+        return Ok(None);
+    }
     ended.map_err(|errors| {
         let first = errors.lines().find(|line| line.to_lowercase().contains("error"));
         let reason = first.unwrap_or_else(|| last_line(&errors)).trim();
         format!("does not compile: {reason}{}", sandbox::hint(&errors))
     })?;
-    let (Some(_), Some(kept)) = (&beside, kept) else { return Ok(executable) };
-    fs::rename(&executable, &kept).map_err(|e| format!("cannot rename {}: {e}", executable.display()))?;
+    let (Some(_), Some(kept)) = (&beside, kept) else { return Ok(Some(executable)) };
+    fs::rename(&executable, &kept)
+        .map_err(|e| Failed::environment(format_args!("cannot rename {}", executable.display()), &e))?;
     // Without its checksum, the program is compiled again.
     let _ = sealed::attest(&kept);
-    Ok(kept)
+    Ok(Some(kept))
 }
 
-/// Creates a new folder for the compiler inside a cache folder.
+/// Waits until no other call compiles this program. Without file locks, it may be compiled twice.
+fn lock(kept: &Path, end: End<'_>) -> Result<fs::File, Failed> {
+    let path = kept.with_added_extension("lock");
+    kept.parent().map_or(Ok(()), atomic::create_folder).map_err(|e| Failed::Environment(e.to_string()))?;
+    let made = fs::File::create(&path);
+    let file = made.map_err(|e| Failed::environment(format_args!("cannot write {}", path.display()), &e))?;
+    while let Err(TryLockError::WouldBlock) = file.try_lock() {
+        if Instant::now() >= end.deadline || end.cancelled.load(Ordering::Relaxed) {
+            return Err(Failed::Limit);
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+    Ok(file)
+}
+
+/// Makes a new folder for the compiler inside a cache folder.
 fn unfinished(folder: &Path) -> io::Result<TempDir> {
-    fs::create_dir_all(folder)?;
+    atomic::create_folder(folder).map_err(|error| error.source)?;
     tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(folder)
 }

@@ -50,21 +50,22 @@ struct Kept {
 #[derive(Debug)]
 struct FunctionResult {
     task: Task,
-    running: Option<JoinHandle<Result<Operand, String>>>,
-    value: Result<Operand, String>,
+    running: Option<JoinHandle<Result<Operand, Stop>>>,
+    value: Result<Operand, Stop>,
 }
 
 impl FunctionResult {
     fn begin(task: Task) -> Self {
         let own = task.clone();
         let running = std::thread::spawn(move || function::call(&own));
-        Self { task, running: Some(running), value: Err("the function has not ended".to_owned()) }
+        Self { task, running: Some(running), value: Err(Stop::unresolved("the function has not ended")) }
     }
 
     /// Waits for the value.
-    fn value(&mut self) -> Result<Operand, String> {
+    fn value(&mut self) -> Result<Operand, Stop> {
         if let Some(running) = self.running.take() {
-            self.value = running.join().unwrap_or_else(|_| Err("the thread of the function panicked".to_owned()));
+            let panicked = |_| Err(Stop::unresolved("the thread of the function panicked"));
+            self.value = running.join().unwrap_or_else(panicked);
         }
         self.value.clone()
     }

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use super::call::{Call, End, Failed, Input};
 use super::operand::{Lanes, Operand};
+use super::stop::Stop;
 use super::{cpp, python};
 use runner_files::cache_folder::cache_folder;
 use runner_files::npy;
 use runner_files::regular;
 use runner_files::sealed;
-use runner_types::{ElementType, ExpectPlan, FunctionPlan, sha256_hex};
+use runner_types::{ElementType, ExpectPlan, FunctionPlan, Outcome, sha256_hex};
 
 /// Largest result to keep, in bytes per second that the function took: more would take longer to store and read than to
 /// recompute.
@@ -110,23 +111,25 @@ impl Drop for Permit {
 }
 
 /// Computes the function's array. Errors name the function.
-pub fn call(task: &Task) -> Result<Operand, String> {
+pub fn call(task: &Task) -> Result<Operand, Stop> {
     let Task { plan, language, inputs, element, limit, keep, cancelled } = task;
     let _permit = Permit::wait();
     let name = format!("{}:{}", plan.path.file_name().unwrap_or_default().display(), plan.function);
     let named = |problem: String| format!("{name}: {problem}");
-    let code = match *language {
+    let environment = |problem: String| Stop::Case(Outcome::NotRun { why: named(problem) });
+    let identity = || match *language {
         Language::Python => python::identity(&plan.path).map(Some),
         Language::Cpp => cpp::identity(&plan.path),
     };
-    let code = code.map_err(|e| named(format!("cannot read {}: {e}", plan.path.display())))?;
+    let code = identity().map_err(|e| named(format!("cannot read {}: {e}", plan.path.display())))?;
     let cache = folder();
-    let kept = code.filter(|_| *keep).and_then(|code| Some(cache.as_ref()?.join(result_name(plan, &code, inputs)?)));
+    let kept = code.as_ref().filter(|_| *keep);
+    let kept = kept.and_then(|code| Some(cache.as_ref()?.join(result_name(plan, code, inputs)?)));
     let known = kept.as_deref().and_then(|file| result(&sealed::read(file)?, *element).ok());
     if let Some(known) = known {
-        return known.map_err(named);
+        return Ok(known.map_err(named)?);
     }
-    let folder = tempfile::tempdir().map_err(|e| named(format!("no folder for its inputs: {e}")))?;
+    let folder = tempfile::tempdir().map_err(|e| environment(format!("no folder for its inputs: {e}")))?;
     let output = folder.path().join("out.npy");
     let end = End { deadline: Instant::now() + *limit, cancelled };
     let call = Call { plan, inputs, folder: folder.path(), output: &output, end, cache: cache.as_deref() };
@@ -137,18 +140,22 @@ pub fn call(task: &Task) -> Result<Operand, String> {
     };
     ran.map_err(|failed| match failed {
         Failed::Limit => {
-            named(format!("ran past its limit of {} s; set a longer [measure] timeout", limit.as_secs_f64()))
+            let seconds = limit.as_secs_f64();
+            Stop::from(named(format!("ran past its limit of {seconds} s; set a longer [measure] timeout")))
         }
-        Failed::Reason(reason) => named(reason),
+        Failed::Environment(reason) => environment(reason),
+        Failed::Reason(reason) => Stop::from(named(reason)),
     })?;
     let took = started.elapsed().as_secs_f64();
     let bytes = regular::read_up_to(&output, u64::MAX).map_err(|e| named(format!("its result cannot be read: {e}")))?;
     let made = result(&bytes, *element).map_err(named)?;
-    if let Some(kept) = kept.filter(|_| bytes.len() as f64 <= took * WORTH_KEEPING) {
+    // The file may have been saved after it was hashed.
+    let is_of_code = || identity().is_ok_and(|now| now == code);
+    if let Some(kept) = kept.filter(|_| bytes.len() as f64 <= took * WORTH_KEEPING && is_of_code()) {
         // If writing fails, the function is called again next time.
         let _ = sealed::write(&kept, &bytes);
     }
-    made.map_err(named)
+    Ok(made.map_err(named)?)
 }
 
 /// Cache folder for results.

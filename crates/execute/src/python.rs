@@ -39,7 +39,8 @@ pub fn run(call: &Call<'_>) -> Result<(), Failed> {
             FunctionArgument::Buffer(name) => {
                 let (element, bytes) = call.input(name)?;
                 let path = call.folder.join(format!("argument{position}.npy"));
-                fs::write(&path, array(element, bytes)).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+                fs::write(&path, array(element, bytes))
+                    .map_err(|e| Failed::environment(format_args!("cannot write {}", path.display()), &e))?;
                 json!({ "npy": path })
             }
         });

@@ -3,14 +3,16 @@
 //! Everything that must survive a crash is written through this module. It chooses no file names and keeps no old
 //! versions.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD};
 use tempfile::{NamedTempFile, TempPath};
+
+use crate::cache_folder::cache_folder;
 
 /// Prefix of temporary files. The folder's owner may delete files with this prefix, left by a killed process.
 pub const UNFINISHED: &str = ".writing-";
@@ -112,8 +114,12 @@ pub fn remove_unfinished(dir: &Path) {
     }
 }
 
+/// Creates a folder and those above it. Those of the user's cache are for this user only, whatever the umask: a cache
+/// that others can write to is refused.
 pub fn create_folder(dir: &Path) -> Result<(), WriteError> {
-    std::fs::create_dir_all(dir).map_err(|source| {
+    let is_cached = cache_folder().is_ok_and(|cache| dir.starts_with(cache));
+    let mode = if is_cached { 0o700 } else { 0o777 };
+    DirBuilder::new().recursive(true).mode(mode).create(dir).map_err(|source| {
         // The system's error message does not name the file that is in the way.
         let file = dir.ancestors().find(|path| path.exists()).filter(|path| !path.is_dir());
         let in_the_way =

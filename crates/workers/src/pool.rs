@@ -8,6 +8,7 @@
 //! A kernel's time differs slightly between processes, however many samples each takes. So several processes may
 //! measure a group, one after another; their samples are reported together.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -199,11 +200,22 @@ impl Pool {
     ) -> RunEnd {
         let mut end = RunEnd::Complete;
         let mut given_up = 0;
+        let not_run = RefCell::new(None);
+        let mut watched = |event: Event| {
+            if let Event::CaseSettled { outcome: Outcome::NotRun { why }, .. } = &event {
+                not_run.borrow_mut().get_or_insert_with(|| why.clone());
+            }
+            emit(event);
+        };
         while end == RunEnd::Complete
             && let Some(job) = groups.next()
         {
-            match self.run_group(job, emit, interrupt) {
-                GroupEnd::Done => given_up = 0,
+            match self.run_group(job, &mut watched, interrupt) {
+                GroupEnd::Done => {
+                    given_up = 0;
+                    // What kept the worker from running a case would keep it from running others.
+                    end = not_run.take().map_or(RunEnd::Complete, RunEnd::Environment);
+                }
                 GroupEnd::Interrupted => end = RunEnd::Interrupted,
                 GroupEnd::GivenUp(why) => {
                     given_up += 1;

@@ -305,7 +305,11 @@ fn a_journal_or_a_submission_in_the_place_of_another_is_no_result_of_it() {
     assert!(said.contains("8-of-8/attempt-0001/journal.jsonl: these are results of shard 1/8 of `scale`"), "{said}");
     let said = runner(dir.path(), &["collect", JOB, "--out", "part"], 1);
     assert!(said.contains("scale: 14 of 16 planned cases passed"), "{said}");
-    assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("1 shard of 8 in 1 task"));
+    // A link to the shard's own journal is not followed.
+    fs::rename(journal(7), dir.path().join("kept")).unwrap();
+    std::os::unix::fs::symlink(dir.path().join("kept"), journal(7)).unwrap();
+    assert!(runner(dir.path(), &["status", JOB], 1).contains("8 shards: 6 done, 2 damaged"));
+    assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("2 shards of 8 in 2 tasks"));
     runner(dir.path(), &["collect", JOB, "--out", "whole"], 0);
     let read = |folder: &str| fs::read(dir.path().join(folder).join("records.jsonl")).unwrap();
     assert!(read("expected") == read("whole"), "the records differ");
