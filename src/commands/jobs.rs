@@ -36,7 +36,9 @@ pub fn all(console: &mut Console) -> Vec<Known> {
     // A symbolic link may point outside this checkout.
     let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path());
     let mut jobs = Vec::new();
-    for dir in folders.filter(|dir| Job::exists(dir)) {
+    // `prune` hides a job before it removes it.
+    let is_hidden = |dir: &Path| dir.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    for dir in folders.filter(|dir| Job::exists(dir) && !is_hidden(dir)) {
         match Known::read(&dir) {
             Ok(known) => jobs.push(known),
             Err(error) => console.say(&format!("warning: {error}")),

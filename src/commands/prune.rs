@@ -1,7 +1,9 @@
 //! `runner prune`: removes jobs that have ended, and program copies that no job needs.
 
 use std::fs;
+use std::io;
 use std::path::Path;
+use std::process;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::jobs::{self, JOBS, Known};
@@ -14,6 +16,9 @@ use crate::failure::Failure;
 use runner_cluster::{State, collected, collecting, now, remove_unused_programs};
 use runner_lang::format::plural;
 
+/// Prefix of a job's folder while it is removed.
+const REMOVING: &str = ".removing-";
+
 pub fn run(args: &PruneArgs, console: &mut Console) -> Result<Exit, Failure> {
     let named = !args.jobs.is_empty();
     let found = if named {
@@ -22,6 +27,9 @@ pub fn run(args: &PruneArgs, console: &mut Console) -> Result<Exit, Failure> {
     } else {
         jobs::all(console)
     };
+    if !args.dry_run {
+        remove_unfinished();
+    }
     let mut kept = 0_u64;
     for mut known in found {
         let (dir, date) = (known.dir.display().to_string(), known.submitted().get(..10).unwrap_or("?").to_owned());
@@ -39,8 +47,7 @@ pub fn run(args: &PruneArgs, console: &mut Console) -> Result<Exit, Failure> {
             console.print(&format!("{dir}: would be removed, submitted on {date}\n"))?;
             continue;
         }
-        fs::remove_dir_all(&known.dir)
-            .map_err(|error| Failure::environment(format!("cannot remove {dir}: {error}")))?;
+        remove(&known.dir).map_err(|error| Failure::environment(format!("cannot remove {dir}: {error}")))?;
         drop(lock);
         console.print(&format!("{dir}: removed, submitted on {date}\n"))?;
     }
@@ -52,6 +59,28 @@ pub fn run(args: &PruneArgs, console: &mut Console) -> Result<Exit, Failure> {
         console.print(&format!("{}: removed, no job needs them\n", plural(programs, "program")))?;
     }
     Ok(Exit::Success)
+}
+
+/// Removes a job's folder. It gets another name first, so that a killed process leaves no part of a job.
+fn remove(dir: &Path) -> io::Result<()> {
+    let name = dir.file_name().unwrap_or_default().display().to_string();
+    let removed = dir.with_file_name(format!("{REMOVING}{}-{name}", process::id()));
+    fs::rename(dir, &removed)?;
+    match fs::remove_dir_all(removed) {
+        // Another process removed it at the same time.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Removes what a killed process left of jobs.
+fn remove_unfinished() {
+    for entry in fs::read_dir(JOBS).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(REMOVING.as_bytes()) {
+            // The next call tries again.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Seconds since the last submission.

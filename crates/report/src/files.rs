@@ -30,9 +30,13 @@ pub const PLOTS_DIR: &str = "plots";
 pub const SOURCE_DIR: &str = "source";
 
 /// Files that a run leaves in a report's folder and that do not belong in git.
-const LOCAL_FILES: [&str; 4] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html"];
+const LOCAL_FILES: [&str; 5] =
+    [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html", PREVIOUS_SEARCH_JOURNAL];
 
 const SEARCH_JOURNAL: &str = "search.jsonl";
+
+/// Journal of the search before the last one in a folder.
+pub const PREVIOUS_SEARCH_JOURNAL: &str = "search.previous.jsonl";
 
 /// Files next to the report of a search's finalists, and in one subfolder per size if there are several. All are
 /// generated from the search's journal, except the last two, which are generated from the records.

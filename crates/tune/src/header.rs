@@ -7,9 +7,6 @@ use runner_files::sealed::{self, BadLine};
 
 pub const SEARCH_FILE: &str = "search.jsonl";
 
-/// Name of the previous search's log, kept when a new search starts.
-pub const PREVIOUS_SEARCH_FILE: &str = "search.previous.jsonl";
-
 /// Everything that evaluations depend on. Evaluations under a different header are not reused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {

@@ -11,8 +11,9 @@ use search::format::t4::Entry;
 use serde::Serialize;
 
 use crate::error::TuneError;
-use crate::header::{Header, PREVIOUS_SEARCH_FILE, Resume, SEARCH_FILE};
+use crate::header::{Header, Resume, SEARCH_FILE};
 use crate::shards::{self, Others};
+use runner_report::PREVIOUS_SEARCH_JOURNAL;
 use runner_files::atomic;
 use runner_files::regular;
 use runner_files::sealed;
@@ -51,7 +52,7 @@ impl Log {
         } else {
             if (shard.is_none() || resume == Resume::UnlessChanged) && path.exists() {
                 // Hours of evaluations may be in it.
-                std::fs::rename(&path, folder.join(PREVIOUS_SEARCH_FILE)).map_err(|error| refused(&error))?;
+                std::fs::rename(&path, folder.join(PREVIOUS_SEARCH_JOURNAL)).map_err(|error| refused(&error))?;
             }
             atomic::write(&path, json(header).as_bytes()).map_err(|error| refused(&error))?;
         }

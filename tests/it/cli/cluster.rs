@@ -1199,8 +1199,12 @@ fn all_jobs_are_listed_and_those_that_have_ended_are_removed() {
     let exists = || ["one", "two", "three"].map(|name| dir.path().join("target/jobs").join(name).exists());
     let said = runner(dir.path(), &["prune", "--older-than", "0s", "--dry-run"], 0);
     assert!(said.contains("target/jobs/one: would be removed") && exists() == [true; 3], "{said}");
+    // What a killed `prune` left is no job, and goes with the next one.
+    let left = dir.path().join("target/jobs/.removing-1-four");
+    assert!(Command::new("cp").arg("-r").args([&dir.path().join("target/jobs/two"), &left]).status().unwrap().success());
+    assert_eq!(runner(dir.path(), &["status", "--json"], 1).lines().count(), 3);
     let said = runner(dir.path(), &["prune", "--older-than", "0s"], 0);
-    assert!(said.contains("target/jobs/one: removed"), "{said}");
+    assert!(said.contains("target/jobs/one: removed") && !left.exists(), "{said}");
     assert!(said.contains("target/jobs/two: kept, without results of 3 shards; --incomplete removes it"), "{said}");
     assert!(said.contains("target/jobs/three: kept, 8 shards still queued or running"), "{said}");
     assert_eq!(exists(), [false, true, true]);

@@ -167,6 +167,9 @@ fn a_space_is_searched_on_the_simulator_and_its_finalists_are_reported() {
     assert!(!out.join("search.previous.jsonl").exists());
     tune(folder.path(), &options, 0);
     assert_eq!(read("search.previous.jsonl"), before);
+    let mut check = Command::new(env!("CARGO_BIN_EXE_runner"));
+    let checked = check.args(["report", "--check"]).arg(&out).current_dir(folder.path()).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 }
 
 /// A variant linked from two sources, for which no machine code counts are derived.

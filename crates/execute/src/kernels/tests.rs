@@ -3,6 +3,9 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
 use crate::compare::{Leeway, compare};
 use crate::fill::fill;
 use crate::operand::{Lanes, Number, Operand};
@@ -147,6 +150,37 @@ fn a_rejected_draw_before_a_stretch_shifts_the_stretch() {
         let plan = plan(ElementType::U32, 66_000, spliced.clone());
         let made = made(device.as_mut(), &kernels, &plan).unwrap();
         assert!(made == fill(&plan, &spliced).unwrap(), "seed {seed}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_range_of_integers_and_any_stretch_has_the_bits_that_the_host_would_make(
+        element in select(ElementType::ALL.iter().copied().filter(|e| !e.is_float()).collect::<Vec<_>>()),
+        (low, span, shift) in any::<(u64, u64, u32)>(),
+        (seed, other) in any::<(u64, u64)>(),
+        len in 1_u64..140_000,
+        ends in any::<[Index; 2]>(),
+    ) {
+        let bits = element.size() * 8;
+        let (least, most) = match element.is_signed_integer() {
+            true => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
+            false => (0, ((1_i128 << bits) - 1).min(i128::from(i64::MAX))),
+        };
+        let low = least + i128::from(low) % (most - least + 1);
+        let high = low + i128::from(span >> (shift % 64)) % (most - low + 1);
+        let value = |number: i128| Value::Int(i64::try_from(number).unwrap());
+        let first = FillPlan::Uniform { low: value(low), high: value(high), seed };
+        let mut ends = ends.map(|end| end.index(len as usize + 1) as u64);
+        ends.sort_unstable();
+        let spliced = FillPlan::Spliced { fill: Box::new(first), seed: other, stretch: ends[0]..ends[1] };
+        let plan = plan(element, len, spliced.clone());
+        let (mut device, kernels) = bench();
+        if let Some(made) = made(device.as_mut(), &kernels, &plan) {
+            prop_assert!(made == fill(&plan, &spliced).unwrap());
+        }
     }
 }
 
