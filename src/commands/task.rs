@@ -59,7 +59,6 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
         job: &job,
         log: TaskLog::new(&dir, args.submission, args.task),
         place: job.settings.scheduler.queue().map_or_else(Placement::of_host, Queue::place),
-        memory_kills: MemoryKills::since_now(),
     };
     for work in shards {
         job.refuse_links(&dir, *work).map_err(Failure::usage)?;
@@ -83,16 +82,29 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     if let Err(failure) = task.refuse_older_version(&files).and_then(|()| task.preflight()) {
         return task.fail(failure, &interrupt, console);
     }
+    let mut failed = None;
     for work in shards {
-        if let Err(failure) = task.run_shard(*work, &files, &interrupt, console) {
-            return task.fail(failure, &interrupt, console);
+        let ended = task.run_shard(*work, &files, &interrupt, console);
+        if let Err(failure) = ended {
+            if task.is_signalled(&failure, &interrupt, console) {
+                return task.stop(console);
+            }
+            // The other shards, which may be of other experiments, still run.
+            let (ends, failure) = task.give_back(Some(*work), failure)?;
+            if ends {
+                return Err(failure);
+            }
+            console.fail(&failure);
+            failed = Some(failure.exit);
         }
         if interrupt.urgency() > Urgency::None {
             return task.stop(console);
         }
     }
-    task.write(TaskEvent::Finished)?;
-    Ok(Exit::Success)
+    match failed {
+        Some(exit) => Ok(exit),
+        None => task.write(TaskEvent::Finished).map(|()| Exit::Success),
+    }
 }
 
 /// Retries a read while the file is absent, up to a limit.
@@ -111,7 +123,6 @@ struct Task<'a> {
     job: &'a Job,
     log: TaskLog,
     place: Placement,
-    memory_kills: MemoryKills,
 }
 
 /// Sets aside the results of an attempt in which cases failed because the system killed a process, such as a reference
@@ -157,8 +168,13 @@ impl Task<'_> {
     }
 
     fn write(&self, event: TaskEvent) -> Result<(), Failure> {
+        self.write_of(None, event)
+    }
+
+    /// Logs an event of one shard, or of the whole task.
+    fn write_of(&self, work: Option<Work>, event: TaskEvent) -> Result<(), Failure> {
         self.log
-            .write(event)
+            .write(work, event)
             .map_err(|error| Failure::environment(format!("cannot write the log of the task: {error}")))
     }
 
@@ -196,6 +212,7 @@ impl Task<'_> {
         if is_done(&folder, Some(&files.hash)) {
             return Ok(());
         }
+        console.say(&format!("{}:", self.job.label(work)));
         let experiment = &self.job.experiments[work.experiment];
         let options = self.options(work, &experiment.manifest, &files.trust)?;
         let groups = when_visible(|| read_groups(self.dir, experiment, work.shard), JobError::is_absent);
@@ -216,9 +233,9 @@ impl Task<'_> {
         })?;
         let out = Some(attempt.clone());
         let options = RunOptions { out, shard: Some(work.shard), portion: Some(portion), ..options };
-        console.say(&format!("{}:", self.job.label(work)));
+        let memory_kills = MemoryKills::since_now();
         let ended = run_one(ManifestRun { manifest: &manifest, options: &options }, interrupt, console)?;
-        match self.memory_kills.count() {
+        match memory_kills.count() {
             kills if kills > 0 && ended.exit == Exit::CaseFailed => Err(set_aside(&attempt, kills)),
             _ => Ok(()),
         }
@@ -281,39 +298,45 @@ impl Task<'_> {
         Ok(Exit::Interrupted)
     }
 
-    /// Exits after a failure that a signal may have caused: the scheduler signals all processes of a task, one after
-    /// another.
+    /// Exits after a failure of the whole task.
     fn fail(&self, failure: Failure, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
-        interrupt.sleep(SIGNAL_DELAY);
-        if interrupt.urgency() > Urgency::None {
-            console.say(&format!("warning: {}", failure.message));
+        if self.is_signalled(&failure, interrupt, console) {
             return self.stop(console);
         }
-        self.give_back(failure)
+        Err(self.give_back(None, failure)?.1)
     }
 
-    /// Exits after a machine failure, and asks to run on another node, unless it would fail there too.
-    fn give_back(&self, failure: Failure) -> Result<Exit, Failure> {
+    /// Whether a signal caused a failure: the scheduler signals all processes of a task, one after another.
+    fn is_signalled(&self, failure: &Failure, interrupt: &Interrupt, console: &mut Console) -> bool {
+        interrupt.sleep(SIGNAL_DELAY);
+        let is_signalled = interrupt.urgency() > Urgency::None;
+        if is_signalled {
+            console.say(&format!("warning: {}", failure.message));
+        }
+        is_signalled
+    }
+
+    /// Logs a failure of a shard, or of the whole task. After a failure of the machine, asks to run on another node,
+    /// unless it would fail there too. Returns the failure, and whether the other shards would fail too.
+    fn give_back(&self, work: Option<Work>, failure: Failure) -> Result<(bool, Failure), Failure> {
         if failure.is_held {
-            // Another process uses the folder and does the work; it would block this task on any node.
-            self.write(TaskEvent::Stopped { why: failure.message.clone() })?;
-            return Err(failure);
+            // Another process uses the folder and does the work; it would block this shard on any node.
+            self.write_of(work, TaskEvent::Stopped { why: failure.message.clone() })?;
+            return Ok((false, failure));
         }
         if failure.message.contains(KILLED) {
-            self.write(TaskEvent::Stopped { why: OUT_OF_MEMORY.to_owned() })?;
-            return Err(failure);
+            self.write_of(work, TaskEvent::Stopped { why: OUT_OF_MEMORY.to_owned() })?;
+            return Ok((false, failure));
         }
         if failure.exit == Exit::Environment && self.is_disk_full(&failure) {
             let why = "the disk of the job is full: free some space, then submit again";
             // The disk may be too full even for this.
-            let _ = self.log.write(TaskEvent::Stopped { why: why.to_owned() });
+            let _ = self.log.write(work, TaskEvent::Stopped { why: why.to_owned() });
             return Err(Failure::environment(format!("{why} ({})", failure.message)));
         }
-        self.write(TaskEvent::Refused { node: self.place.node.clone(), why: failure.message.clone() })?;
-        if failure.exit == Exit::Environment {
-            self.requeue(Some(&self.place.node))?;
-        }
-        Err(failure)
+        self.write_of(work, TaskEvent::Refused { node: self.place.node.clone(), why: failure.message.clone() })?;
+        let moves = failure.exit == Exit::Environment && self.requeue(Some(&self.place.node))?;
+        Ok((moves, failure))
     }
 
     /// Whether the disk of the job's folder is full, judged by the failure or by a test write.

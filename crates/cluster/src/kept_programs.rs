@@ -83,6 +83,8 @@ pub fn check_program(hash: &str) -> Result<(), SnapshotError> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test panics to fail")]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -100,7 +102,7 @@ mod tests {
         let ((named, hash), (unnamed, _), (young, _)) =
             (keep("a", old), keep("b", old), keep("c", Duration::from_hours(23)));
         let job = jobs.path().join("job");
-        let id = Snapshot::copy(&job, [], hash, None).unwrap().write(&job).unwrap();
+        let id = Snapshot::copy(&job, (&BTreeSet::new(), &BTreeSet::new()), hash, None).unwrap().write(&job).unwrap();
         let list = job.join("snapshots").join(&id[..16]).join("files.json");
         let text = fs::read(&list).unwrap();
         fs::write(&list, "{").unwrap();

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
+use super::Work;
 use super::job::tasks_folder;
 use runner_files::atomic;
 use runner_files::regular;
@@ -30,9 +31,9 @@ pub enum TaskEvent {
         /// Number of earlier starts by the scheduler.
         restart: u32,
     },
-    /// The node is not as expected; no case ran.
+    /// The node or the manifest is not as expected; no case ran.
     Refused { node: String, why: String },
-    /// The task ended before its shards were done.
+    /// The task, or one of its shards, ended before it was done.
     Stopped { why: String },
     /// The task asked the scheduler to restart it.
     Requeued {
@@ -47,6 +48,9 @@ pub enum TaskEvent {
 pub struct Attempt {
     /// RFC 3339, UTC.
     pub at: String,
+    /// The only shard that the event concerns; `None` for the whole task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Work>,
     #[serde(flatten)]
     pub event: TaskEvent,
 }
@@ -61,15 +65,23 @@ impl TaskLog {
         Self { path: tasks_folder(dir).join(format!("{submission}-{task}.jsonl")) }
     }
 
-    pub fn write(&self, event: TaskEvent) -> io::Result<()> {
+    /// Appends an event, of the whole task or of one shard.
+    pub fn write(&self, work: Option<Work>, event: TaskEvent) -> io::Result<()> {
         let at = humantime::format_rfc3339_millis(calendar_time(SystemTime::now())).to_string();
-        let line = sealed::line(serde_json::to_string(&Attempt { at, event })?) + "\n";
+        let line = sealed::line(serde_json::to_string(&Attempt { at, work, event })?) + "\n";
         if let Some(folder) = self.path.parent() {
             fs::create_dir_all(folder)?;
         }
         let mut file = atomic::open_itself(&self.path, fs::OpenOptions::new().create(true).append(true))?;
         file.write_all(line.as_bytes())?;
         file.sync_all()
+    }
+
+    /// Reads the undamaged lines that concern a shard.
+    pub fn of_shard(&self, work: Work) -> Vec<Attempt> {
+        let mut lines = self.read();
+        lines.retain(|line| line.work.is_none_or(|other| other == work));
+        lines
     }
 
     /// Reads the undamaged lines of the log; empty if the task never started.
@@ -97,7 +109,7 @@ mod tests {
             TaskEvent::Finished,
         ];
         for event in &events {
-            log.write(event.clone()).unwrap();
+            log.write(None, event.clone()).unwrap();
         }
         fs::OpenOptions::new().append(true).open(&log.path).unwrap().write_all(b"{\"at\":").unwrap();
         let read: Vec<TaskEvent> = log.read().into_iter().map(|attempt| attempt.event).collect();

@@ -5,8 +5,8 @@
 //! stay the same. The snapshot is named after the hash of its list. The script passes this hash to the tasks, which
 //! check the list and every file against it.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -38,6 +38,9 @@ pub struct Snapshot {
     pub revision: Option<String>,
     /// SHA-256 of each file's content, by absolute path.
     pub files: BTreeMap<PathBuf, String>,
+    /// Folders that must exist, even without a file.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub folders: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +82,7 @@ impl Snapshot {
     /// Copies files into a job's folder, except those whose content it already has.
     pub fn copy(
         dir: &Path,
-        files: impl IntoIterator<Item = PathBuf>,
+        (files, folders): (&BTreeSet<PathBuf>, &BTreeSet<PathBuf>),
         program: String,
         revision: Option<String>,
     ) -> Result<Self, SnapshotError> {
@@ -87,12 +90,13 @@ impl Snapshot {
         atomic::create_folder(&folder)?;
         let mut contents = BTreeMap::new();
         for file in files {
-            if let Entry::Vacant(place) = contents.entry(plain_path(&file)) {
-                let hash = keep_copy(&file, 0o444, |hash| folder.join(hash));
-                place.insert(hash.map_err(|source| SnapshotError::Copy { path: file, source })?);
+            if let Entry::Vacant(place) = contents.entry(plain_path(file)) {
+                let hash = keep_copy(file, 0o444, |hash| folder.join(hash));
+                place.insert(hash.map_err(|source| SnapshotError::Copy { path: file.clone(), source })?);
             }
         }
-        Ok(Self { program, revision, files: contents })
+        let folders = folders.iter().map(|folder| plain_path(folder)).collect();
+        Ok(Self { program, revision, files: contents, folders })
     }
 
     /// Writes the list and the tree to a job's folder; returns the snapshot's identity.
@@ -100,6 +104,9 @@ impl Snapshot {
         let text = self.text()?;
         let id = sha256_hex(text.as_bytes());
         let folder = Self::folder(dir, &id);
+        for path in &self.folders {
+            atomic::create_folder(&below(&folder.join(TREE), path))?;
+        }
         for (path, hash) in &self.files {
             let place = below(&folder.join(TREE), path);
             if let Some(parent) = place.parent() {
@@ -267,11 +274,13 @@ mod tests {
         fs::create_dir(dir.path().join("a")).unwrap();
         fs::write(&one, "1").unwrap();
         fs::write(&two, "2").unwrap();
-        let files = [dir.path().join("a/../a/one.cu"), two.clone(), one.clone()];
-        let taken = Snapshot::copy(job.path(), files, "p".to_owned(), None).unwrap();
+        let files = [dir.path().join("a/../a/one.cu"), two.clone(), one.clone()].into();
+        let folders = [dir.path().join("empty")].into();
+        let taken = Snapshot::copy(job.path(), (&files, &folders), "p".to_owned(), None).unwrap();
         assert_eq!(taken.files.keys().collect::<Vec<_>>(), [&one, &two]);
         let id = taken.write(job.path()).unwrap();
         assert_eq!(taken.edited(job.path()).count(), 0);
+        assert!(below(&Snapshot::root(job.path(), &id), &dir.path().join("empty")).is_dir());
         fs::write(&one, "edited").unwrap();
         fs::write(&two, "2").unwrap();
         assert_eq!(taken.edited(job.path()).collect::<Vec<_>>(), [&one]);
@@ -289,12 +298,13 @@ mod tests {
         }
         fs::write(&one, "1").unwrap();
         assert!(matches!(Snapshot::checked(job.path(), &id), Err(SnapshotError::Changed(_))));
-        let again = Snapshot::copy(job.path(), [one.clone(), two.clone()], "p".to_owned(), None).unwrap();
+        let again =
+            Snapshot::copy(job.path(), (&[one.clone(), two.clone()].into(), &folders), "p".to_owned(), None).unwrap();
         assert_eq!(again.write(job.path()).unwrap(), id);
         assert_eq!(Snapshot::checked(job.path(), &id).unwrap(), taken);
         fs::write(&one, "edited").unwrap();
         // The edited files form a new snapshot, which shares unchanged contents with the old one.
-        let edited = Snapshot::copy(job.path(), [one, two], "p".to_owned(), None).unwrap();
+        let edited = Snapshot::copy(job.path(), (&[one, two].into(), &folders), "p".to_owned(), None).unwrap();
         assert_ne!(edited.write(job.path()).unwrap(), id);
         assert_ne!(edited.of_files(), taken.of_files());
         assert_eq!(fs::read_dir(job.path().join(CONTENTS)).unwrap().count(), 3);

@@ -81,8 +81,7 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
         // The last submission left out this shard, whose results come from another version.
         let is_left = || task.is_none_or(|(sent, _)| sent.files.as_deref() != version) && is_done(&folder, None);
         let mut cause = None;
-        let log =
-            || task.map(|(submission, task)| TaskLog::new(dir, submission.number, task).read()).unwrap_or_default();
+        let log = || task.map(|(sent, task)| TaskLog::new(dir, sent.number, task).of_shard(work)).unwrap_or_default();
         let is_searched = || job.searches && log().last().is_some_and(|line| line.event == TaskEvent::Finished);
         let (state, why) = if journal.is_some() || is_searched() {
             (State::Done, String::new())
@@ -320,7 +319,7 @@ mod tests {
     }
 
     fn line(at: &str, event: TaskEvent) -> Attempt {
-        Attempt { at: format!("2026-01-01T00:{at}.000Z"), event }
+        Attempt { at: format!("2026-01-01T00:{at}.000Z"), work: None, event }
     }
 
     fn started(at: &str) -> Attempt {

@@ -29,6 +29,8 @@ pub struct CudaSource {
     pub host_functions: BTreeSet<String>,
     /// Whether the source may define more than the scan found.
     pub incomplete: bool,
+    /// Files that the scan read: the source and what it includes.
+    pub files: Vec<PathBuf>,
     /// Included files outside the project, which were not read.
     pub outside: Vec<PathBuf>,
 }
@@ -36,7 +38,7 @@ pub struct CudaSource {
 impl CudaSource {
     /// Scans a file and everything it includes from its own folder or from `include_paths`.
     pub fn read(path: &Path, include_paths: &[PathBuf], scanner: &Scanner) -> Self {
-        let mut source = Self::default();
+        let mut source = Self { files: vec![path.to_owned()], ..Self::default() };
         match SourceForm::from_path(path) {
             SourceForm::Cuda => {}
             SourceForm::Ptx => {
@@ -60,6 +62,7 @@ impl CudaSource {
             return source;
         };
         let missing = inputs.files.iter().any(|file| file.content.is_none() && !file.angled);
+        source.files = inputs.paths().map(PathBuf::from).collect();
         source.outside.clone_from(&inputs.outside);
         source.incomplete = !inputs.whole || missing || !inputs.outside.is_empty() || inputs.files.len() > MOST_FILES;
         for content in inputs.files.iter().take(MOST_FILES).filter_map(|file| file.content.as_ref()) {

@@ -208,6 +208,7 @@ impl Listing {
         let Manifest {
             source,
             project: _,
+            files: _,
             hash: _,
             name,
             title,

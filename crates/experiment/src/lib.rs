@@ -3,7 +3,7 @@
 //! `manifest::load` builds it, and no later stage parses anything again. Separate from `manifest`, so that later stages
 //! do not depend on TOML parsing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +34,9 @@ pub struct Manifest {
     pub source: Arc<SourceText>,
     /// Folders that may contain its files.
     pub project: Project,
+    /// Files and folders that validation looked up, including those of variants without a case. They must exist wherever
+    /// the manifest is loaded.
+    pub files: BTreeSet<PathBuf>,
     /// SHA-256 of the text in hexadecimal.
     pub hash: String,
     /// Name of the experiment and of its reports folder.

@@ -3,7 +3,7 @@
 //! Validation uses this to look up file locations, kernels and signatures. All variants share one cache, since they
 //! often share sources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
@@ -27,6 +27,8 @@ pub struct Files {
     /// Scanned sources by file and include paths.
     sources: BTreeMap<(PathBuf, Vec<PathBuf>), Rc<CudaSource>>,
     signatures: BTreeMap<PathBuf, Rc<Vec<Signature>>>,
+    /// Files and folders that were looked up.
+    used: BTreeSet<PathBuf>,
 }
 
 impl Files {
@@ -38,6 +40,7 @@ impl Files {
             packages: BTreeMap::new(),
             sources: BTreeMap::new(),
             signatures: BTreeMap::new(),
+            used: BTreeSet::new(),
         }
     }
 
@@ -76,6 +79,20 @@ impl Files {
         &self.project
     }
 
+    /// Notes a file or folder that the manifest names. Whether it is in the project.
+    pub fn note(&mut self, path: &Path) -> bool {
+        let is_inside = self.project.has(path);
+        if is_inside {
+            self.used.insert(path.to_owned());
+        }
+        is_inside
+    }
+
+    /// Files and folders that were looked up.
+    pub fn used(&self) -> &BTreeSet<PathBuf> {
+        &self.used
+    }
+
     /// Path of a file whose name is relative to the manifest's folder.
     pub fn path_beside(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -83,10 +100,15 @@ impl Files {
 
     /// Definitions in a source and the files that it includes, searched in `include_paths` too.
     pub fn source(&mut self, path: &Path, include_paths: &[PathBuf]) -> Rc<CudaSource> {
-        let scanner = &self.scanner;
-        let read = || Rc::new(CudaSource::read(path, include_paths, scanner));
+        let (scanner, used) = (&self.scanner, &mut self.used);
+        let read = || {
+            let source = CudaSource::read(path, include_paths, scanner);
+            used.extend(source.files.iter().cloned());
+            Rc::new(source)
+        };
         Rc::clone(self.sources.entry((path.to_owned(), include_paths.to_vec())).or_insert_with(read))
     }
+
     /// Kernels of a source with their parameters; empty if the source cannot be read.
     pub fn signatures(&mut self, path: &Path) -> Rc<Vec<Signature>> {
         let read = || Rc::new(KernelFile::read(path, &[], &[]).unwrap_or_default().kernels);

@@ -79,6 +79,7 @@ pub fn validate(
     let manifest = Manifest {
         source: Arc::clone(source),
         project: ctx.files.project().clone(),
+        files: ctx.files.used().clone(),
         hash: sha256_hex(source.text.as_bytes()),
         name,
         title,

@@ -157,7 +157,8 @@ pub fn get_ready(
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         runner_revision::describe_checkout(folder, &Programs::of_this_machine())
     });
-    let snapshot = Snapshot::copy(dir, needs.files.iter().cloned(), program, revision).map_err(Failure::environment)?;
+    let snapshot =
+        Snapshot::copy(dir, (&needs.files, &needs.folders), program, revision).map_err(Failure::environment)?;
     let id = snapshot.write(dir).map_err(Failure::environment)?;
 
     let directory = Snapshot::directory(dir, &id, &described.job.directory).map_err(Failure::environment)?;

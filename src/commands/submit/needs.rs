@@ -34,6 +34,8 @@ pub struct Needs {
     pub units: Vec<CompileUnit>,
     /// All files that are read, except installed ones.
     pub files: BTreeSet<PathBuf>,
+    /// Folders that must exist, even without a file that is read.
+    pub folders: BTreeSet<PathBuf>,
     /// Whether there is host code, which the user has allowed.
     pub has_host_code: bool,
     /// Hash of each unit's sources.
@@ -53,7 +55,9 @@ impl Needs {
         let mut needs = Self::default();
         for (path, manifest) in manifests {
             needs.files.insert(path.to_path_buf());
-            needs.files.extend(manifest.template.iter().map(|(path, _)| path.clone()));
+            let (folders, files) = manifest.files.iter().cloned().partition::<Vec<_>, _>(|path| path.is_dir());
+            needs.files.extend(files);
+            needs.folders.extend(folders);
             let plan = runner_plan::expand(manifest, options).map_err(|faults| console.faults(&faults))?;
             // Groups are not kept: a large matrix has too many.
             let groups = (0..plan.group_count()).into_par_iter().with_min_len(GROUPS_OF_A_THREAD);

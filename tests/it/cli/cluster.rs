@@ -1,6 +1,7 @@
 //! `runner submit`, `status` and `collect`, as a user types them. Shell scripts emulate Slurm: every task of a job
 //! array runs before `sbatch` returns. `tests/slurm` uses a real Slurm.
 
+mod snapshots;
 mod versions;
 
 use std::fs;

@@ -68,9 +68,9 @@ impl Context {
         self.fault(Diagnostic::at(at.clone(), message).hint(BESIDE));
     }
 
-    /// Whether a file is in the project. Reports it if not.
+    /// Whether a file is in the project. Reports it if not. Every file is looked up here before it is read.
     pub fn is_inside(&mut self, path: &Path, at: &Span) -> bool {
-        let is_inside = self.files.project().has(path);
+        let is_inside = self.files.note(path);
         if !is_inside {
             let fault = Diagnostic::at(at.clone(), self.files.project().refusal(path)).label("outside of the project");
             self.fault(fault.hint(Project::REMEDY));
