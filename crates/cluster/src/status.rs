@@ -97,7 +97,7 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
                     let log = log();
                     let name = id.as_deref().unwrap_or_default();
                     let explained = explain((queue, known), submission, name, &log);
-                    let ended = known.sighting(name).and_then(|sighting| queue.cause(&sighting.seen.state));
+                    let ended = known.sighting(queue, name).and_then(|sighting| queue.cause(&sighting.seen.state));
                     let said = match last_words(&log).as_str() {
                         TIME_WAS_NEAR => Some(Cause::Time),
                         OUT_OF_MEMORY => Some(Cause::Memory),
@@ -150,7 +150,7 @@ pub fn waiting_in_vain<'a>(
         let (number, index) = place?;
         let ended = TaskLog::new(dir, number, index).read().last().map(|line| seconds(&line.at));
         let is_current = |at: u64| at >= view.answered && ended.is_none_or(|ended| ended < at);
-        let sighting = known.sighting(task).filter(|sighting| is_current(sighting.at))?;
+        let sighting = known.sighting(queue, task).filter(|sighting| is_current(sighting.at))?;
         (queue.outcome(&sighting.seen.state) == Outcome::Waits).then(|| sighting.seen.reason.clone())
     };
     let done = shards.iter().filter(|shard| shard.state == State::Done);
@@ -186,7 +186,7 @@ fn explain(
 ) -> (State, String) {
     let said = last_words(log);
     let joined = |parts: [String; 2]| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
-    let sighting = known.sighting(id);
+    let sighting = known.sighting(queue, id);
     let outcome = sighting.map(|Sighting { seen, .. }| queue.outcome(&seen.state));
     let seen_at = sighting.map_or(0, |sighting| sighting.at);
     // A task that writes its log has not ended, unless the scheduler has reported its end since or the task was about
@@ -230,7 +230,7 @@ fn explain(
     }
     // Users may not see each other's tasks. So only the submitting user's answer can show that a task is missing.
     let Some(view) = known.view_of(submission.user).filter(|view| view.answered > at) else { return (state, why) };
-    if view.has_others(id) {
+    if view.has_others(id) || sighting.and_then(|sighting| sighting.gone).is_some_and(|gone| gone > at) {
         let gone = "the scheduler no longer lists it, so it was cancelled or has ended";
         (State::Failed, joined([gone.to_owned(), said]))
     } else if view.answered - at > LOST_AFTER {
@@ -286,7 +286,7 @@ fn last_node(log: &[Attempt]) -> &str {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::scheduler::Seen;
+    use super::super::scheduler::{Answer, Seen};
     use super::super::view::View;
     use super::*;
     use crate::SchedulerKind;
@@ -301,7 +301,7 @@ mod tests {
     fn view(user: u32, seen: Option<(u64, &str)>, answered: u64) -> View {
         let sighting = |(at, state): (u64, &str)| {
             let seen = Seen { state: state.to_owned(), reason: "Priority".to_owned(), nodes: "n1".to_owned() };
-            ("7_0".to_owned(), Sighting { at: THEN + at, seen })
+            ("7_0".to_owned(), Sighting { at: THEN + at, gone: None, seen })
         };
         let answered = THEN + answered;
         View { user, asked: answered, answered, tasks: seen.map(sighting).into_iter().collect() }
@@ -345,6 +345,42 @@ mod tests {
         let (state, why) = explained(&[known], &[]);
         assert_eq!(state, State::Failed);
         assert!(why.contains("cancelled or has ended"), "{why}");
+    }
+
+    /// The state of task 0 of array 7 after the scheduler's answers at these times.
+    fn after(answers: &[(u64, &[(&str, &str)])]) -> State {
+        let mut view = view(USER, None, 0);
+        for (at, rows) in answers {
+            let at = THEN + at;
+            let seen = |state: &str| Seen { state: state.to_owned(), reason: String::new(), nodes: String::new() };
+            let rows = rows.iter().map(|(id, state)| ((*id).to_owned(), seen(state)));
+            view.accept(at, Answer { tasks: rows.collect(), gap: None });
+        }
+        explained(&[view], &[]).0
+    }
+
+    #[test]
+    fn the_end_of_an_array_is_the_end_of_its_tasks_that_are_not_listed() {
+        let pending = [("7_0", "PENDING"), ("7_1", "PENDING")];
+        assert_eq!(after(&[(10, &pending)]), State::Queued);
+        assert_eq!(after(&[(10, &pending), (20, &[("7", "CANCELLED")])]), State::Failed);
+        assert_eq!(after(&[(20, &[("7", "CANCELLED")])]), State::Failed);
+        assert_eq!(after(&[(10, &pending), (20, &[("7", "CANCELLED"), ("7_0", "RUNNING")])]), State::Running);
+        assert_eq!(after(&[(20, &[("7", "CANCELLED")]), (30, &[("7_0", "RUNNING")])]), State::Running);
+        // The line of an array that waits says nothing of its tasks.
+        assert_eq!(after(&[(10, &[("7_0", "RUNNING")]), (20, &[("7", "PENDING")])]), State::Running);
+    }
+
+    #[test]
+    fn a_task_that_has_ended_stays_so_when_its_whole_array_is_forgotten() {
+        let gone: [(u64, &[(&str, &str)]); 2] =
+            [(10, &[("7_0", "PENDING"), ("7_1", "PENDING")]), (20, &[("7_1", "RUNNING")])];
+        assert_eq!(after(&gone), State::Failed);
+        assert_eq!(after(&[&gone[..], &[(30, &[])]].concat()), State::Failed);
+        // Unless it is listed again.
+        assert_eq!(after(&[&gone[..], &[(30, &[("7_0", "PENDING")])]].concat()), State::Queued);
+        let ended: [(u64, &[(&str, &str)]); 2] = [(10, &[("7_0", "CANCELLED")]), (20, &[])];
+        assert_eq!(after(&ended), State::Failed);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the scheduler has said about the tasks of a job. Each user has a file in the job's folder, since a scheduler
 //! may show different tasks to each user.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::JobError;
 use super::job::{read_json, write_json};
-use super::scheduler::{Answer, Seen};
+use super::scheduler::{Answer, Outcome, Queue, Seen};
 
 /// Minimum number of seconds between two queries to the scheduler.
 const INTERVAL: u64 = 60;
@@ -42,6 +42,9 @@ pub struct View {
 pub struct Sighting {
     /// Seconds since 1970.
     pub at: u64,
+    /// When a complete answer first listed other tasks of the array but not this one, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<u64>,
     #[serde(flatten)]
     pub seen: Seen,
 }
@@ -89,12 +92,7 @@ impl Known {
     }
 
     pub fn add(&mut self, answer: Answer) {
-        let at = now();
-        self.own.asked = at;
-        if answer.gap.is_none() {
-            self.own.answered = at;
-        }
-        self.own.tasks.extend(answer.tasks.into_iter().map(|(id, seen)| (id, Sighting { at, seen })));
+        self.own.accept(now(), answer);
     }
 
     /// Forces the next status query to ask the scheduler, however recent its last answer is.
@@ -113,8 +111,13 @@ impl Known {
         write_json(&dir.join(format!("scheduler-{}.json", self.own.user)), &self.own)
     }
 
-    pub(super) fn sighting(&self, id: &str) -> Option<&Sighting> {
-        self.views().filter_map(|view| view.tasks.get(id)).max_by_key(|sighting| sighting.at)
+    /// Last sighting of a task. Once an array has ended as a whole, the scheduler may list only the array.
+    pub(super) fn sighting(&self, queue: &dyn Queue, id: &str) -> Option<&Sighting> {
+        let last = |id: &str| self.views().filter_map(|view| view.tasks.get(id)).max_by_key(|sighting| sighting.at);
+        let has_ended = |sighting: &&Sighting| matches!(queue.outcome(&sighting.seen.state), Outcome::Ended(_));
+        let array = id.split_once('_').and_then(|(array, _)| last(array)).filter(has_ended);
+        let own = last(id);
+        own.filter(|own| array.is_none_or(|array| own.at >= array.at)).or(array)
     }
 
     /// The view of a user. Users see all of their own tasks that the scheduler knows. Submissions by older versions
@@ -129,6 +132,28 @@ impl Known {
 }
 
 impl View {
+    pub(super) fn accept(&mut self, at: u64, answer: Answer) {
+        self.asked = at;
+        self.tasks.extend(answer.tasks.into_iter().map(|(id, seen)| (id, Sighting { at, gone: None, seen })));
+        if answer.gap.is_none() {
+            self.answered = at;
+            self.mark_gone();
+        }
+    }
+
+    /// Marks the tasks that the last answer, which is complete, lacks although it lists others of their array.
+    fn mark_gone(&mut self) {
+        let at = self.answered;
+        let array = |id: &String| id.split_once('_').map(|(array, _)| array.to_owned());
+        let listed = self.tasks.iter().filter(|(_, sighting)| sighting.at == at);
+        let arrays: BTreeSet<String> = listed.filter_map(|(id, _)| array(id)).collect();
+        for (id, sighting) in &mut self.tasks {
+            if sighting.at < at && array(id).is_some_and(|array| arrays.contains(&array)) {
+                sighting.gone.get_or_insert(at);
+            }
+        }
+    }
+
     /// Whether the last complete answer contains other tasks of the same array.
     pub(super) fn has_others(&self, id: &str) -> bool {
         let Some((array, _)) = id.split_once('_') else { return false };
