@@ -1,6 +1,7 @@
 //! Files that options name: manifests to read and results to write.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::cli::ReachArgs;
 use crate::console::Console;
@@ -29,10 +30,30 @@ pub fn load_manifest(
     runner_manifest::load_within(path, reach.project_of(path)?).map_err(|faults| console.faults(&faults))
 }
 
+/// Manifests in a folder and its subfolders, in the order of their paths. Symbolic links to files are followed, and those
+/// to folders are not.
+pub fn manifests_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            found.extend(manifests_below(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "toml")
+            && path.is_file()
+            && runner_manifest::is_manifest(&String::from_utf8_lossy(&fs::read(&path)?))
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
 /// Refuses a folder that the user did not name and that is reached through a symbolic link in the checkout.
 pub fn refuse_path_outside(dir: &Path) -> Result<(), Failure> {
-    let Ok(here) = std::fs::canonicalize(".") else { return Ok(()) };
-    let there = dir.ancestors().find_map(|above| std::fs::canonicalize(above).ok());
+    let Ok(here) = fs::canonicalize(".") else { return Ok(()) };
+    let there = dir.ancestors().find_map(|above| fs::canonicalize(above).ok());
     match there.filter(|there| !there.starts_with(&here)) {
         None => Ok(()),
         Some(there) => Err(Failure::usage(format!(
@@ -62,4 +83,25 @@ pub fn write_file(option: &str, path: &Path, text: &str) -> Result<(), Failure> 
         Failure::environment(format!("{option} {}: {error}; name a writable file", path.display()))
     };
     atomic::write_named(path, text.as_bytes()).map_err(refused)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test panics to fail")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_stands_for_the_manifests_in_it_whatever_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("deep")).unwrap();
+        let names =
+            ["$(touch ran).toml", "-rf.toml", "a b.toml", "deep/c.toml", "forged\n9 0 right.toml", "q`<b>&\\1.toml"];
+        for name in names {
+            fs::write(folder.path().join(name), "[experiment]\n").unwrap();
+        }
+        for (name, text) in [("data.toml", "[table]\n"), ("manifest.txt", "[experiment]\n")] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        assert_eq!(manifests_below(folder.path()).unwrap(), names.map(|name| folder.path().join(name)));
+    }
 }

@@ -152,7 +152,7 @@ impl RunOptions {
     }
 
     pub fn of_run(args: &RunArgs, manifest: &Path) -> Result<Self, Failure> {
-        let kind = if args.manifests.len() > 1 { Kind::OneOfSeveral } else { Kind::Run };
+        let kind = if args.manifests.len() > 1 || !args.folders.is_empty() { Kind::OneOfSeveral } else { Kind::Run };
         Ok(Self {
             narrowing: args.narrowing.clone(),
             sanitize: !args.no_sanitize,

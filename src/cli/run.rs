@@ -27,9 +27,12 @@ pub enum ProgressChoice {
 5, 4, 6 that applies.")]
 #[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct RunArgs {
-    /// Manifests to run, one after the other.
+    /// Manifests to run, one after the other. A folder stands for all manifests in it and its subfolders.
     #[arg(required = true, value_name = "MANIFEST")]
     pub manifests: Vec<PathBuf>,
+    /// Folders among the manifests, which are replaced by the manifests in them.
+    #[arg(skip)]
+    pub folders: Vec<PathBuf>,
     #[command(flatten)]
     pub narrowing: Narrowing,
     #[command(flatten)]

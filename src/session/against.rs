@@ -10,7 +10,7 @@ use super::conclude::{Unwritten, finish};
 use super::ended::{BaseAndNew, Ended};
 use super::recorder::Recorder;
 use crate::cli::options::RunOptions;
-use crate::cli::{ComparisonFormat, ReachArgs, RunArgs};
+use crate::cli::{BackendChoice, ComparisonFormat, ReachArgs, RunArgs};
 use crate::commands::compare::{Output, exit, page, samples_in, short, write, write_page};
 use crate::commands::stale::tree::root_of;
 use crate::console::Console;
@@ -20,7 +20,7 @@ use runner_compile::{SourceReader, Toolkit};
 use runner_experiment::Manifest;
 use runner_files::project::Project;
 use runner_lang::diagnostics::Diagnostics;
-use runner_plan::against::{Joined, Part, base_name, join};
+use runner_plan::against::{Contents, Joined, Part, base_name, join};
 use runner_plan::{self, Plan, PlanOptions, PlannedOutcome, ResolvedGroup, find_renamed};
 use runner_process::programs::Programs;
 use runner_report::comparison::Compared;
@@ -29,10 +29,11 @@ use runner_results::analyse::compare::{
     Comparison, DifferenceKind, Differs, Fact, Failed, Options, SourceChange, SourceFile, Sources, Together,
     compare_sources, compare_together,
 };
-use runner_results::journal::{self, Contents, JOURNAL_FILE};
+use runner_results::journal::{self, JOURNAL_FILE};
 use runner_revision::{File, Files, RevisionError};
 use runner_types::{
-    CaseKey, Claim, ComparisonRules, CompileUnit, Event, Held, ManifestComparison, ManifestState, Records,
+    BackendKind, CaseKey, Claim, ComparisonRules, CompileUnit, Effect, Event, Held, ManifestChange, ManifestComparison,
+    ManifestPart, ManifestState, Records,
 };
 use runner_workers::RunEnd;
 
@@ -46,6 +47,8 @@ pub struct Base {
     /// Location of its manifest during the run.
     path: PathBuf,
     manifest: Result<Manifest, Fault>,
+    /// Its path in the revision and the path of the run's manifest, if they differ.
+    moved: Option<[String; 2]>,
     /// Folder that its files are named relative to; `None` for the checkout of its manifest.
     root: Option<PathBuf>,
     /// Exported files of a revision, removed at the end.
@@ -84,7 +87,15 @@ impl Base {
         let label = real.file_name().map_or_else(|| named.to_owned(), |name| name.to_string_lossy().into_owned());
         let project = if reach.allow_outside { Project::everywhere() } else { Project::from_manifest(&path) };
         let manifest = runner_manifest::load_within(&path, project).map_err(Fault::Invalid);
-        Ok(Self { label, place: path.display().to_string(), path, manifest, root: Some(real), files: None })
+        Ok(Self {
+            label,
+            place: path.display().to_string(),
+            path,
+            manifest,
+            moved: None,
+            root: Some(real),
+            files: None,
+        })
     }
 
     fn of_revision(named: &str, manifest: &Path, reach: &ReachArgs) -> Result<Self, Failure> {
@@ -96,7 +107,9 @@ impl Base {
         let folder = manifest.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let files = Files::open(folder, named, &Programs::of_this_machine()).map_err(failure)?;
         let outside = || failure(RevisionError::NoCheckout { dir: folder.to_owned() });
-        let relative = files.path_of(manifest).ok_or_else(outside)?;
+        let here = files.path_of(manifest).ok_or_else(outside)?;
+        let moved = moved_from(&files, &here, manifest).map(|there| [there, here.clone()]);
+        let relative = moved.as_ref().map_or(here, |[there, _]| there.clone());
         let written = tempfile::Builder::new().prefix("runner-base-").tempdir();
         let written = written.map_err(|error| failure(error.into()))?;
         let path = written.path().join(&relative);
@@ -110,7 +123,8 @@ impl Base {
         };
         let label = files.commit().chars().take(7).collect();
         let root = fs::canonicalize(written.path()).ok();
-        Ok(Self { label, place: format!("{named}:{relative}"), path, manifest, root, files: Some(written) })
+        let place = format!("{named}:{relative}");
+        Ok(Self { label, place, path, manifest, moved, root, files: Some(written) })
     }
 
     /// Project of its files; `None` if its manifest cannot be used.
@@ -139,13 +153,17 @@ impl Base {
         PlannedBase { base: self, plan: expanded.ok(), variants, groups: Vec::new(), faults }
     }
 
-    /// Differences between the base's manifest and the run's, if any.
-    fn compared_with(&self, new: &Manifest) -> Option<ManifestComparison> {
+    /// Differences between the base's manifest and the run's, if any, with those of the files that they name.
+    fn compared_with(&self, new: &Manifest, contents: Vec<ManifestChange>) -> Option<ManifestComparison> {
         let state = match &self.manifest {
-            Ok(base) => match runner_experiment::changes(base, new) {
-                changes if changes.is_empty() => return None,
-                changes => ManifestState::Changed(changes),
-            },
+            Ok(base) => {
+                let changes: Vec<ManifestChange> =
+                    runner_experiment::changes(base, new).into_iter().chain(contents).collect();
+                if changes.is_empty() {
+                    return None;
+                }
+                ManifestState::Changed(changes)
+            }
             Err(Fault::Absent) => ManifestState::Added,
             Err(fault) => ManifestState::Unknown(self.explain(fault)),
         };
@@ -219,6 +237,22 @@ impl PlannedBase<'_> {
             recorder.expect(manifest, plan, &base_name("", &self.base.label), &joined.renamed);
         }
         joined.gone.retain(|case| self.variants.is_empty() || self.variants.contains(&case.key.variant));
+        let of_files = |effect, part, name: &str, [base, new]: [&String; 2]| ManifestChange {
+            effect,
+            part,
+            name: name.to_owned(),
+            variants: Vec::new(),
+            base: Some(base.clone()),
+            new: Some(new.clone()),
+            unchecked: None,
+        };
+        let contents = joined
+            .contents
+            .iter()
+            .map(|Contents { file, base, new }| of_files(Effect::Unordered, ManifestPart::Contents, file, [base, new]));
+        let moved =
+            self.base.moved.iter().map(|moved| of_files(Effect::Neutral, ManifestPart::File, "", moved.each_ref()));
+        let manifest = self.base.compared_with(manifest, contents.chain(moved).collect());
         BaseRun {
             label: self.base.label.clone(),
             place: self.base.place.clone(),
@@ -229,7 +263,7 @@ impl PlannedBase<'_> {
                 .as_ref()
                 .map(|manifest| (manifest.claims.clone(), manifest.comparison.clone()))
                 .unwrap_or_default(),
-            manifest: self.base.compared_with(manifest),
+            manifest,
             sources,
             faults: self.faults,
         }
@@ -291,7 +325,7 @@ impl BaseRun {
 
     fn together(&self, records: &Records, dir: &Path) -> Result<Together, Failure> {
         let suffix = base_name("", &self.label);
-        let history = journal::read(&dir.join(JOURNAL_FILE)).and_then(Contents::into_history);
+        let history = journal::read(&dir.join(JOURNAL_FILE)).and_then(journal::Contents::into_history);
         let history = history.map_err(Failure::environment)?;
         let mut together = Together::split(history, records, &suffix).map_err(Failure::environment)?;
         let mut refused: HashMap<_, Vec<_>> = HashMap::new();
@@ -347,6 +381,29 @@ fn read_sources(
     Some(found)
 }
 
+/// Path in a revision of a manifest that the revision does not have at `path`: the only manifest of the same experiment
+/// that no longer exists.
+fn moved_from(files: &Files, path: &str, manifest: &Path) -> Option<String> {
+    let name = runner_manifest::experiment_name(&fs::read_to_string(manifest).ok()?)?;
+    let all = files.list("").ok()?;
+    if all.iter().any(|file| file.path == path) {
+        return None;
+    }
+    let root = root_of(manifest);
+    let is_gone = |file: &File| file.path.ends_with(".toml") && !root.join(&file.path).exists();
+    let gone: Vec<File> = all.into_iter().filter(is_gone).collect();
+    let mut alike = Vec::new();
+    files
+        .read(&gone, |file, content| {
+            if runner_manifest::experiment_name(&String::from_utf8_lossy(&content)).as_ref() == Some(&name) {
+                alike.push(file.path.clone());
+            }
+            Ok::<_, RevisionError>(())
+        })
+        .ok()?;
+    alike.pop().filter(|_| alike.is_empty())
+}
+
 /// Samples of base and new, from the journal of their run.
 fn split_samples(dir: &Path, label: &str, console: &mut Console) -> [Samples; 2] {
     let suffix = base_name("", label);
@@ -367,32 +424,36 @@ fn label(manifest: &Path) -> String {
     commit.map_or_else(|| manifest.display().to_string(), |commit| short(&commit))
 }
 
-/// Experiments that the base has in the folders of these manifests but that no longer exist. Their cases are counted for
-/// the device of the run.
-fn deleted(named: &str, manifests: &[PathBuf], options: &PlanOptions) -> Vec<ManifestComparison> {
-    let folders: BTreeSet<&Path> = manifests.iter().filter_map(|manifest| manifest.parent()).collect();
-    let is_manifest = |text: &str| text.lines().any(|line| line.trim() == "[experiment]");
-    let mut found = Vec::new();
-    for folder in folders {
-        let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+/// Experiments of the base that are not run: those that no longer exist in the folders of the manifests and, of folders
+/// that are run as a whole, all that are not run. `compared` has the manifests that were compared, with their paths in
+/// the revision. Cases are counted for the device of the run.
+fn deleted(named: &str, args: &RunArgs, compared: &BTreeSet<&str>, options: &PlanOptions) -> Vec<ManifestComparison> {
+    let whole = args.folders.iter().map(|folder| (folder.as_path(), true));
+    let parents = args.manifests.iter().filter_map(|manifest| manifest.parent()).map(|folder| (folder, false));
+    let folders: BTreeSet<(&Path, bool)> = whole.chain(parents.filter(|_| args.folders.is_empty())).collect();
+    let mut found: Vec<ManifestComparison> = Vec::new();
+    for (folder, is_whole) in folders {
+        let there = if folder.is_dir() { folder } else { Path::new(".") };
         // A folder as base has no history, so deletions are unknown.
-        let Ok(files) = Files::open(here, named, &Programs::of_this_machine()) else { continue };
+        let Ok(files) = Files::open(there, named, &Programs::of_this_machine()) else { continue };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let Some(inside) =
-            files.path_of(&here.join("any")).and_then(|path| path.strip_suffix("any").map(str::to_owned))
+            files.path_of(&folder.join("any")).and_then(|path| path.strip_suffix("any").map(str::to_owned))
         else {
             continue;
         };
+        let run: BTreeSet<String> = args.manifests.iter().filter_map(|manifest| files.path_of(manifest)).collect();
         let is_gone = |file: &File| {
-            let name = file
-                .path
-                .strip_prefix(&inside)
-                .filter(|name| Path::new(name).extension().is_some_and(|end| end == "toml") && !name.contains('/'));
-            name.is_some_and(|name| !here.join(name).exists())
+            let name = file.path.strip_prefix(&inside).filter(|name| name.ends_with(".toml"));
+            name.is_some_and(|name| is_whole || (!name.contains('/') && !folder.join(name).exists()))
+                && !compared.contains(file.path.as_str())
+                && !run.contains(&file.path)
         };
         let listed: Vec<File> = files.list(&inside).unwrap_or_default().into_iter().filter(is_gone).collect();
         // A failed read only hides the files after it.
         let _ = files.read(&listed, |file, content| {
-            if is_manifest(&String::from_utf8_lossy(&content)) {
+            let is_known = found.iter().any(|known| known.experiment == file.path);
+            if !is_known && runner_manifest::is_manifest(&String::from_utf8_lossy(&content)) {
                 let held = held(&files, &file.path, options);
                 found.push(ManifestComparison {
                     held,
@@ -416,6 +477,13 @@ fn held(files: &Files, manifest: &str, options: &PlanOptions) -> Option<Held> {
     Some(Held { cases, claims: manifest.claims.len() })
 }
 
+/// Labels of both sides if no experiment was run.
+fn labels_without_runs(args: &RunArgs) -> [String; 2] {
+    let named = args.against.against.clone().unwrap_or_default();
+    let base = Files::open(Path::new("."), &named, &Programs::of_this_machine());
+    [base.map_or(named, |files| short(files.commit())), label(Path::new("here.toml"))]
+}
+
 /// Compares base and new, with one verdict over all runs.
 pub fn compare(
     runs: Vec<BaseAndNew>,
@@ -433,7 +501,7 @@ pub fn compare(
     };
     let (mut together, mut places, mut faults, mut reports) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut manifests, mut sources) = (Vec::new(), Vec::new());
-    let labels = runs.first().map(|run| run.labels.clone()).unwrap_or_default();
+    let labels = runs.first().map_or_else(|| labels_without_runs(args), |run| run.labels.clone());
     for run in runs {
         together.push(run.together);
         places.push(run.names);
@@ -442,10 +510,24 @@ pub fn compare(
         manifests.extend(run.manifest);
         reports.push((run.records, run.dir));
     }
-    if let (Some(named), Some((records, _))) = (&against.against, reports.first()) {
-        let device = Some(records.environment.device.clone());
-        let options = PlanOptions { device, ..PlanOptions::for_backend(records.header.backend) };
-        manifests.extend(deleted(named, &args.manifests, &options));
+    if let Some(named) = &against.against {
+        let options = reports.first().map_or_else(
+            || {
+                let is_simulated = args.target.backend == BackendChoice::Sim;
+                PlanOptions::for_backend(if is_simulated { BackendKind::Sim } else { BackendKind::Cuda })
+            },
+            |(records, _)| PlanOptions {
+                device: Some(records.environment.device.clone()),
+                ..PlanOptions::for_backend(records.header.backend)
+            },
+        );
+        let before = format!("{named}:");
+        let compared = places.iter().filter_map(|[base, _]| base.strip_prefix(&before)).collect();
+        manifests.extend(deleted(named, args, &compared, &options));
+    }
+    // No manifest on either side.
+    if together.is_empty() && failed.is_empty() && manifests.is_empty() {
+        return Ok(Exit::Success);
     }
     let mut found = Comparison { manifests, failed, ..compare_together(&together, &options) };
     found.reports.iter_mut().zip(sources).for_each(|(report, sources)| report.sources = sources);

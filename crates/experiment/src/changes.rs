@@ -3,14 +3,18 @@
 //! Each manifest is listed as entries, one for each statement, with readable text. Entries at the same place are then
 //! compared. A statement for all variants becomes one entry per variant, so that it does not matter where a manifest
 //! makes it.
+//!
+//! A change of what decides whether a result is right is loosened, tightened or, if it is neither for certain,
+//! unordered. `docs/reference/compare.md` lists which change is which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{
     ArgSpec, Axis, BlockSpec, BodySpec, BufferSpec, BuiltinSpec, CheckSpec, CompileSpec, Expectation, ExpectedFailure,
-    Expression, FillSpec, GridSpec, HostSpec, LaunchSpec, LetBinding, LoopSpec, Manifest, MeasureSpec, PackageSpec,
-    PrintedSpec, SearchSpec, StepSpec, StructureSpec, Times, ToleranceSpec, VariantSpec, WorkSpec,
+    Expression, FillSpec, FunctionParameter, GridSpec, HostSpec, LaunchSpec, LetBinding, LoopSpec, Manifest,
+    MeasureSpec, PackageSpec, PrintedSpec, SearchSpec, StepSpec, StructureSpec, Times, ToleranceSpec, VariantSpec,
+    WorkSpec,
 };
 use runner_lang::claim::{Revision, revisions};
 use runner_types::{Acceptance, Claim, Effect, ElementType, ManifestChange, ManifestPart as Part, Tolerance, Value};
@@ -18,10 +22,17 @@ use runner_types::{Acceptance, Claim, Effect, ElementType, ManifestChange, Manif
 /// Folder of kernels, next to the manifest's folder.
 const KERNELS: &str = "kernels";
 
+/// Smallest change of a count that matters by default, in percent.
+const DEFAULT_THRESHOLD: f64 = 1.0;
+
 /// All differences: loosened ones first, then ordered by part.
 pub fn changes(base: &Manifest, new: &Manifest) -> Vec<ManifestChange> {
-    let [of_base, of_new] = [base, new].map(Listing::of);
+    let [mut of_base, of_new] = [base, new].map(Listing::of);
     let mut found = Vec::new();
+    for (before, name) in renamed_bindings(&of_base, &of_new) {
+        of_base.rename(&before, &name);
+        found.push(change(Part::Let, "", None, [Some(&before), Some(&name)], Effect::Neutral));
+    }
     differences(&of_base.shared, &of_new.shared, None, &mut found);
     let renamed = renamed(&of_base, &of_new);
     for (name, entries) in &of_new.variants {
@@ -36,7 +47,11 @@ pub fn changes(base: &Manifest, new: &Manifest) -> Vec<ManifestChange> {
     }
     let is_kept = |name: &String| renamed.values().any(|before| before == name) || of_new.has(name);
     let gone = of_base.variants.iter().map(|(name, _)| name).filter(|name| !is_kept(name));
-    found.extend(gone.map(|name| change(Part::Variant, "", None, [Some(name), None], Effect::Neutral)));
+    found.extend(gone.map(|name| change(Part::Variant, "", None, [Some(name), None], Effect::Loosened)));
+    judge_bindings(&mut found, [&of_base, &of_new]);
+    for change in found.iter_mut().filter(|change| change.part == Part::Check) {
+        change.unchecked = change.new.as_deref().and_then(|text| checked_against_itself(new, &change.name, text));
+    }
     found.extend(revisions(&base.claims, &new.claims).into_iter().map(revised));
     merge(found, of_new.variants.len())
 }
@@ -48,6 +63,17 @@ struct Entry {
     name: String,
     text: String,
     bounds: Option<ToleranceSpec>,
+    /// What of the text can decide whether a result is right, if not all of it.
+    decisive: Option<String>,
+    /// Expressions that it depends on but that are not in its text.
+    uses: String,
+}
+
+impl Entry {
+    fn new(part: Part, name: impl Into<String>, text: impl Into<String>) -> Self {
+        let (name, text) = (name.into(), text.into());
+        Self { part, name, text, bounds: None, decisive: None, uses: String::new() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +81,7 @@ struct Entries(Vec<Entry>);
 
 impl Entries {
     fn add(&mut self, part: Part, name: impl Into<String>, text: impl Into<String>) {
-        self.0.push(Entry { part, name: name.into(), text: text.into(), bounds: None });
+        self.0.push(Entry::new(part, name, text));
     }
 
     fn add_some(&mut self, part: Part, name: &str, text: Option<impl Into<String>>) {
@@ -94,27 +120,135 @@ fn differences(base: &Entries, new: &Entries, variant: Option<&str>, found: &mut
 fn change(part: Part, name: &str, variant: Option<&str>, sides: [Option<&str>; 2], effect: Effect) -> ManifestChange {
     let [base, new] = sides.map(|side| side.map(str::to_owned));
     let variants = variant.into_iter().map(str::to_owned).collect();
-    ManifestChange { effect, part, name: name.to_owned(), variants, base, new }
+    ManifestChange { effect, part, name: name.to_owned(), variants, base, new, unchecked: None }
 }
 
 fn effect(part: Part, [base, new]: [Option<&Entry>; 2]) -> Effect {
-    let only = |if_removed: Effect, if_added: Effect| match (base, new) {
+    let only = |if_removed: Effect, if_added: Effect, if_changed: Effect| match (base, new) {
         (Some(_), None) => if_removed,
         (None, Some(_)) => if_added,
-        _ => Effect::Neutral,
+        _ => if_changed,
     };
+    let name = new.or(base).map_or("", |entry| entry.name.as_str());
     match part {
-        Part::Check | Part::Printed => only(Effect::Loosened, Effect::Tightened),
-        Part::Mask | Part::ExpectedFailure | Part::Sanitizer | Part::Acceptance => {
-            only(Effect::Tightened, Effect::Loosened)
+        Part::Check | Part::Printed => only(Effect::Loosened, Effect::Tightened, Effect::Unordered),
+        // Replaces the expected failures of all backends, which may be more or fewer.
+        Part::ExpectedFailure if name.starts_with("on ") => Effect::Unordered,
+        Part::Mask | Part::ExpectedFailure => only(Effect::Tightened, Effect::Loosened, Effect::Unordered),
+        Part::Exclude | Part::Zip | Part::Requires | Part::Sanitizer | Part::Acceptance => {
+            only(Effect::Tightened, Effect::Loosened, Effect::Neutral)
         }
+        Part::Include => only(Effect::Loosened, Effect::Tightened, Effect::Neutral),
         Part::Tolerance => match [base, new].map(|side| side.and_then(|entry| entry.bounds)) {
             [Some(base), Some(new)] => of_tolerances(&base, &new),
             // The check itself was added or removed.
             _ => Effect::Neutral,
         },
+        Part::Axis => match (base, new) {
+            (Some(base), Some(new)) => of_values(&base.text, &new.text),
+            (Some(_), None) => Effect::Loosened,
+            // The cases of a new axis are new. On one backend, it replaces the values of all.
+            (None, _) if name.contains(" on ") => Effect::Unordered,
+            (None, _) => Effect::Neutral,
+        },
+        Part::Threshold => {
+            let [before, now] = [base, new].map(|side| side.map_or(DEFAULT_THRESHOLD, threshold));
+            if now > before { Effect::Loosened } else { Effect::Tightened }
+        }
+        // What uses a new buffer, or used one that is gone, has changed, too.
+        Part::Buffer => match (base, new) {
+            (Some(base), Some(new)) if base.decisive != new.decisive => Effect::Unordered,
+            _ => Effect::Neutral,
+        },
         _ => Effect::Neutral,
     }
+}
+
+fn threshold(entry: &Entry) -> f64 {
+    entry.text.trim_end_matches(" %").parse().unwrap_or(DEFAULT_THRESHOLD)
+}
+
+/// Effect of a changed axis: fewer values are fewer cases.
+fn of_values(base: &str, new: &str) -> Effect {
+    let [base, new] = [base, new].map(|text| text.split(", ").collect::<BTreeSet<_>>());
+    match (base.is_subset(&new), new.is_subset(&base)) {
+        (true, true) => Effect::Neutral,
+        (true, false) => Effect::Tightened,
+        (false, _) => Effect::Loosened,
+    }
+}
+
+/// Marks changed bindings that decide whether a result is right. If only one side has a binding, whatever uses it has
+/// changed, too.
+fn judge_bindings(found: &mut [ManifestChange], sides: [&Listing; 2]) {
+    let deciding: BTreeSet<String> = sides.into_iter().flat_map(Listing::deciding).collect();
+    let is_of_both = |name: &str| sides.iter().all(|side| side.lets().any(|entry| binding(&entry.name) == name));
+    for change in found.iter_mut().filter(|change| change.part == Part::Let && !change.name.is_empty()) {
+        let name = binding(&change.name);
+        if deciding.contains(name) && is_of_both(name) {
+            change.effect = Effect::Unordered;
+        }
+    }
+}
+
+/// Name of a binding without its backend.
+fn binding(name: &str) -> &str {
+    name.split_once(" on ").map_or(name, |(name, _)| name)
+}
+
+/// Bindings with another name and the same values wherever they are made, from the base's name to the new one.
+fn renamed_bindings(base: &Listing, new: &Listing) -> Vec<(String, String)> {
+    let [of_base, of_new] = [base, new].map(Listing::bindings);
+    let alone = |these: &BTreeMap<String, BTreeSet<String>>, others: &BTreeMap<String, BTreeSet<String>>| {
+        let own = these.iter().filter(|(name, _)| !others.contains_key(*name));
+        own.map(|(name, values)| (name.clone(), values.clone())).collect::<Vec<_>>()
+    };
+    let (gone, added) = (alone(&of_base, &of_new), alone(&of_new, &of_base));
+    let alike = |values: &BTreeSet<String>, others: &[(String, BTreeSet<String>)]| -> Vec<String> {
+        others.iter().filter(|(_, other)| other == values).map(|(name, _)| name.clone()).collect()
+    };
+    let pairs = gone.iter().filter_map(|(before, values)| match alike(values, &added).as_slice() {
+        [name] if alike(values, &gone).len() == 1 => Some((before.clone(), name.clone())),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// The variant that supplies the expected values of a check, if its own checks of the same value compare it only with
+/// itself.
+fn checked_against_itself(manifest: &Manifest, actual: &str, expected: &str) -> Option<String> {
+    let is_of = |variant: &&VariantSpec| expected == format!("{actual} = {}", result_of(variant.name.text()));
+    let variant = manifest.variants.iter().find(is_of)?;
+    let name = variant.name.text();
+    let own = variant.checks.as_deref().unwrap_or(&manifest.checks);
+    let mut alike = own.iter().filter(|check| check.actual.text() == actual);
+    let is_itself =
+        |check: &CheckSpec| matches!(&check.expect, Expectation::Variant { name: of, span: _ } if of == name);
+    alike.all(is_itself).then(|| name.to_owned())
+}
+
+fn result_of(variant: &str) -> String {
+    format!("the result of {variant}")
+}
+
+/// Identifiers and other words of a text.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
+}
+
+/// Replaces a whole word.
+fn replace_word(text: &str, from: &str, to: &str) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut rest = text;
+    while !rest.is_empty() {
+        let is_word = rest.starts_with(is_of_word);
+        let end = rest.find(|c| is_of_word(c) != is_word).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        replaced.push_str(if part == from { to } else { part });
+        rest = after;
+    }
+    replaced
 }
 
 /// Effect of a changed tolerance. If any bound is higher, it accepts more.
@@ -202,6 +336,66 @@ struct Listing {
 impl Listing {
     fn has(&self, name: &str) -> bool {
         self.variants.iter().any(|(known, _)| known == name)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.variants.iter().map(|(_, entries)| entries).chain([&self.shared]).flat_map(|entries| &entries.0)
+    }
+
+    fn lets(&self) -> impl Iterator<Item = &Entry> {
+        self.entries().filter(|entry| entry.part == Part::Let)
+    }
+
+    /// All values of each binding, with the place that makes them.
+    fn bindings(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let places = self.variants.iter().map(|(name, entries)| (name.as_str(), entries)).chain([("", &self.shared)]);
+        for (place, entries) in places {
+            for Entry { name, text, .. } in entries.0.iter().filter(|entry| entry.part == Part::Let) {
+                let (name, backend) = name.split_once(" on ").unwrap_or((name, ""));
+                found.entry(name.to_owned()).or_default().insert(format!("{place} on {backend}: {text}"));
+            }
+        }
+        found
+    }
+
+    /// Renames a binding everywhere.
+    fn rename(&mut self, from: &str, to: &str) {
+        let entries = self.variants.iter_mut().map(|(_, entries)| entries).chain([&mut self.shared]);
+        for Entry { name, text, decisive, .. } in entries.flat_map(|entries| &mut entries.0) {
+            *name = replace_word(name, from, to);
+            *text = replace_word(text, from, to);
+            *decisive = decisive.as_ref().map(|text| replace_word(text, from, to));
+        }
+    }
+
+    /// Names that checks, inputs and the selection of cases depend on, also through other bindings.
+    fn deciding(&self) -> BTreeSet<String> {
+        let is_deciding = |entry: &&Entry| {
+            matches!(
+                entry.part,
+                Part::Check
+                    | Part::Mask
+                    | Part::Printed
+                    | Part::ExpectedFailure
+                    | Part::Buffer
+                    | Part::Requires
+                    | Part::Exclude
+            )
+        };
+        let texts = |entry: &Entry| format!("{} {} {}", entry.name, entry.text, entry.uses);
+        let mut found: BTreeSet<String> = BTreeSet::new();
+        let mut next: Vec<String> = self.entries().filter(is_deciding).map(texts).collect();
+        while let Some(text) = next.pop() {
+            for word in words(&text) {
+                if found.insert(word.to_owned()) {
+                    next.extend(
+                        self.lets().filter(|entry| binding(&entry.name) == word).map(|entry| entry.text.clone()),
+                    );
+                }
+            }
+        }
+        found
     }
 
     fn of(manifest: &Manifest) -> Self {
@@ -336,14 +530,17 @@ fn of_variant(variant: &VariantSpec, (checks, printed, work, shared): Shared<'_>
     add_fails(fails, "", &mut found);
     for (backend, own) in on {
         add_requires(&own.requires, &format!(" on {backend}"), &mut found);
-        if let Some(fails) = &own.fails {
-            add_fails(fails, &format!(" on {backend}"), &mut found);
+        match &own.fails {
+            Some(own) if fails.is_empty() => add_fails(own, &format!(" on {backend}"), &mut found),
+            Some(own) => found.add(Part::ExpectedFailure, format!("on {backend}"), failures_text(own)),
+            None => {}
         }
     }
     if let Some(unsanitized) = unsanitized {
         let classes: Vec<&str> = unsanitized.classes.iter().map(|class| class.name()).collect();
-        let classes = if classes.is_empty() { "everything".to_owned() } else { classes.join(", ") };
-        found.add(Part::Sanitizer, "", format!("{classes} ({})", unsanitized.reason));
+        for class in if classes.is_empty() { vec!["everything"] } else { classes } {
+            found.add(Part::Sanitizer, class, unsanitized.reason.as_str());
+        }
     }
     if *sampled {
         found.add(Part::Setting, "sampled", "true");
@@ -399,19 +596,39 @@ fn add_fails(fails: &[ExpectedFailure], on: &str, found: &mut Entries) {
     }
 }
 
+fn failures_text(fails: &[ExpectedFailure]) -> String {
+    let one = |ExpectedFailure { failure, condition }: &ExpectedFailure| match condition {
+        Some(condition) => format!("{} where {}", failure.name(), condition.text()),
+        None => failure.name().to_owned(),
+    };
+    if fails.is_empty() { "none".to_owned() } else { fails.iter().map(one).collect::<Vec<_>>().join(", ") }
+}
+
 fn add_buffer(buffer: &BufferSpec, found: &mut Entries) {
     let BufferSpec { name, element, len, fill, access, symbol, allocate, vary, poison } = buffer;
     let mut parts = vec![format!("{}[{}]", element.text(), len.text())];
     parts.extend(fill.as_ref().map(fill_text));
     // Each part is a key of the manifest with its value.
-    parts.push(format!("access {access:?}").to_lowercase());
+    let access = format!("access {access:?}").to_lowercase();
+    let vary = vary.map(|vary| format!("vary {vary:?}").to_lowercase());
+    let poison = poison.then(|| "poison".to_owned());
+    // Another seed gives other random numbers of the same kind.
+    let unseeded = fill.as_ref().map(|fill| without_seed(&fill_text(fill)));
+    let decisive = unseeded.into_iter().chain([access.clone()]).chain(vary.clone()).chain(poison.clone());
+    let decisive: Vec<String> = decisive.collect();
+    parts.push(access);
     parts.extend(symbol.as_ref().map(|symbol| format!("symbol {}", symbol.text())));
     if *allocate != runner_types::Allocation::default() {
         parts.push(format!("allocate {allocate:?}").to_lowercase());
     }
-    parts.extend(vary.map(|vary| format!("vary {vary:?}").to_lowercase()));
-    parts.extend(poison.then(|| "poison".to_owned()));
-    found.add(Part::Buffer, name, parts.join(", "));
+    parts.extend(vary.into_iter().chain(poison));
+    let decisive = Some(decisive.join(", "));
+    found.0.push(Entry { decisive, ..Entry::new(Part::Buffer, name, parts.join(", ")) });
+}
+
+fn without_seed(fill: &str) -> String {
+    let parts = fill.split(", ").map(|part| if part.starts_with("seed ") { "seed" } else { part });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn fill_text(fill: &FillSpec) -> String {
@@ -456,21 +673,27 @@ fn add_check(check: &CheckSpec, buffers: [&[BufferSpec]; 2], found: &mut Entries
     let name = actual.text();
     let expected = match expect {
         Expectation::Reference(reference) => reference.text().to_owned(),
-        Expectation::Variant { name, span: _ } => format!("the result of {name}"),
+        Expectation::Variant { name, span: _ } => result_of(name),
         Expectation::Npy(spec) | Expectation::Raw(spec) => format!("the file {}", spec.name.text()),
         Expectation::Tensor(spec) => format!("{} of the file {}", spec.tensor.text(), spec.file.name.text()),
         Expectation::List(values) => format!("[{}]", texts(values)),
         Expectation::Python(function) | Expectation::Cpp(function) => function.text.clone(),
     };
-    found.add(Part::Check, name, format!("{name} = {expected}"));
+    let uses = match expect {
+        Expectation::Python(function) | Expectation::Cpp(function) => {
+            let parameter = |parameter: &FunctionParameter| match parameter {
+                FunctionParameter::Buffer(name) => name.clone(),
+                FunctionParameter::Value(value) => value.text().to_owned(),
+            };
+            function.parameters.iter().map(parameter).collect::<Vec<_>>().join(" ")
+        }
+        _ => String::new(),
+    };
+    found.0.push(Entry { uses, ..Entry::new(Part::Check, name, format!("{name} = {expected}")) });
     let element = buffers.into_iter().flatten().find(|buffer| actual.buffers().contains(&buffer.name));
     let element = element.and_then(|buffer| buffer.element.text().parse().ok());
-    found.0.push(Entry {
-        part: Part::Tolerance,
-        name: name.to_owned(),
-        text: tolerance_text(tolerance),
-        bounds: Some(effective(tolerance, element)),
-    });
+    let bounds = Some(effective(tolerance, element));
+    found.0.push(Entry { bounds, ..Entry::new(Part::Tolerance, name, tolerance_text(tolerance)) });
     found.add_some(Part::Mask, name, mask.as_ref().map(|mask| mask.text()));
 }
 

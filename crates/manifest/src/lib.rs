@@ -10,10 +10,12 @@ mod files;
 mod load;
 mod raw;
 mod read;
+mod recognise;
 mod schema;
 mod validate;
 
 pub use load::{load, load_within, packages, parse, parse_within};
+pub use recognise::{experiment_name, is_manifest};
 pub use schema::schema;
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::mem::take;
+use std::path::Path;
 
 use super::ResolvedGroup;
 use super::hashes::{self, content};
@@ -30,10 +31,20 @@ pub struct Joined {
     pub refused: Vec<Refused>,
     /// Cases of the manifest whose base case runs on inputs that it did not have before.
     pub on_new_inputs: HashSet<CaseKey>,
+    /// Files that buffers are filled from, whose contents differ.
+    pub contents: BTreeSet<Contents>,
     /// Cases of the base that the manifest does not run.
     pub gone: Vec<Case>,
     /// Renamed variants: from the base's name to the manifest's.
     pub renamed: BTreeMap<String, String>,
+}
+
+/// Contents of an input file on both sides.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Contents {
+    pub file: String,
+    pub base: String,
+    pub new: String,
 }
 
 /// A case that cannot be compared with its base.
@@ -174,6 +185,10 @@ impl Joining<'_> {
         if before != now {
             self.joined.on_new_inputs.insert(new.case.key.clone());
         }
+        for buffer in &base.buffers {
+            let same = new.buffers.iter().find(|other| other.name == buffer.name);
+            self.joined.contents.extend(same.and_then(|new| other_contents(buffer, new)));
+        }
         for buffer in &mut base.buffers {
             if let Some(same) = new.buffers.iter().find(|other| other.name == buffer.name) {
                 // The fill may differ, and files with equal content may be in different folders.
@@ -223,6 +238,18 @@ fn differing_buffers(base: &[BufferPlan], new: &[BufferPlan], case: &CaseKey) ->
     sides.map(refused).collect()
 }
 
+/// The files that two buffers are filled from, if they have the same name but other contents.
+fn other_contents(base: &BufferPlan, new: &BufferPlan) -> Option<Contents> {
+    let file = |buffer: &BufferPlan| buffer.fill.as_ref().and_then(FillPlan::file).map(file_name);
+    let [of_base, of_new] = [file(base)?, file(new)?];
+    let [base, new] = [base, new].map(describe);
+    (of_base == of_new && base != new).then_some(Contents { file: of_new, base, new })
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
 /// Describes a buffer: `f32[1024], uniform from 0 to 1, seed 7`.
 fn describe(buffer: &BufferPlan) -> String {
     let fill = match &buffer.fill {
@@ -255,7 +282,10 @@ fn is_other_printed(base: &CaseJob, new: &CaseJob) -> bool {
 
 fn differing_check(base: &CaseJob, new: &CaseJob) -> Refused {
     let [base, new_said] = [base, new].map(|job| {
-        let checks = job.checks.iter().map(describe_check);
+        let checks = job.checks.iter().map(|check| {
+            let file = check.expect.file().map(|path| format!(" ({})", file_name(path))).unwrap_or_default();
+            describe_check(check) + &file
+        });
         let printed = job.printed.as_ref().map(describe_printed);
         let all: Vec<String> = checks.chain(printed).collect();
         if all.is_empty() { "none".to_owned() } else { all.join(" and ") }

@@ -7,6 +7,8 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub enum ManifestPart {
     Experiment,
+    /// The manifest's own file.
+    File,
     Baseline,
     /// A check, identified by its computed side.
     Check,
@@ -30,6 +32,8 @@ pub enum ManifestPart {
     Requires,
     Variant,
     Buffer,
+    /// Contents of a file that a buffer is filled from.
+    Contents,
     Let,
     Option,
     Define,
@@ -51,13 +55,22 @@ pub enum ManifestPart {
     Report,
 }
 
+impl ManifestPart {
+    /// Whether it selects the cases that run.
+    pub const fn is_of_selection(self) -> bool {
+        matches!(self, Self::Axis | Self::Zip | Self::Exclude | Self::Include | Self::Requires | Self::Variant)
+    }
+}
+
 /// How a change affects what the experiment proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Accepts what was rejected before.
     Loosened,
-    /// Neither loosened nor tightened, or unknown.
+    /// Changes what decides correctness, and it is unknown whether more or less is accepted.
+    Unordered,
+    /// Does not affect what is accepted.
     Neutral,
     /// Rejects what was accepted before.
     Tightened,
@@ -76,21 +89,17 @@ pub struct ManifestChange {
     pub base: Option<String>,
     /// Value in the new manifest, if any.
     pub new: Option<String>,
+    /// Variant that supplies the new expected values, if its own check compares it only with itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchecked: Option<String>,
 }
 
 impl ManifestChange {
-    /// Whether a check now accepts results that it rejected before.
-    pub const fn loosens_check(&self) -> bool {
-        let is_of_check = matches!(
-            self.part,
-            ManifestPart::Check
-                | ManifestPart::Tolerance
-                | ManifestPart::Mask
-                | ManifestPart::Printed
-                | ManifestPart::ExpectedFailure
-                | ManifestPart::Sanitizer
-        );
-        is_of_check && matches!(self.effect, Effect::Loosened)
+    /// Whether results that were rejected before may pass now, or are no longer tested.
+    pub const fn may_prove_less(&self) -> bool {
+        // Claims and acceptances do not decide whether a result is right.
+        let decides = !matches!(self.part, ManifestPart::Claim | ManifestPart::Acceptance | ManifestPart::Threshold);
+        decides && matches!(self.effect, Effect::Loosened | Effect::Unordered)
     }
 }
 

@@ -80,7 +80,7 @@ pub fn run(args: &RunArgs, console: &mut Console) -> Result<Exit, Failure> {
         console.say(table(&lines).trim_end());
     }
     let exit = worst(&lines);
-    if runs.is_empty() && failed.is_empty() {
+    if runs.is_empty() && failed.is_empty() && args.folders.is_empty() {
         return Ok(exit);
     }
     let compared = compare(runs, failed, args, console)?;

@@ -62,6 +62,15 @@ impl Repository {
         output.status.code()
     }
 
+    fn edit(&self, edits: &[Edit]) {
+        for (path, edit) in edits {
+            let before = fs::read_to_string(self.0.path().join(path)).unwrap_or_default();
+            let after = edit(&before);
+            assert_ne!(before, after, "{path}");
+            self.write(path, &after);
+        }
+    }
+
     /// Compares the page with the golden file.
     fn assert_page(&self, name: &str) {
         let page = fs::read_to_string(self.0.path().join("page.md")).unwrap();
@@ -89,20 +98,22 @@ type Edit = (&'static str, fn(&str) -> String);
 /// Compares a change with its base, as the generated job does.
 #[track_caller]
 fn assert_change(name: &str, code: i32, edits: &[Edit]) {
+    assert_change_of(name, code, &[], edits);
+}
+
+/// Writes the experiment with `edits_of_base` as the base, and compares a change with it.
+#[track_caller]
+fn assert_change_of(name: &str, code: i32, edits_of_base: &[Edit], edits: &[Edit]) {
     let repository = Repository::new();
     repository.write(MANIFEST_PATH, MANIFEST);
     repository.write(KERNEL_PATH, KERNEL);
     repository.write("kernels/load.cuh", HEADER);
+    repository.edit(edits_of_base);
     repository.commit("Sum blocks");
     repository.git(&["checkout", "-qb", "change"]);
-    for (path, edit) in edits {
-        let before = fs::read_to_string(repository.0.path().join(path)).unwrap();
-        let after = edit(&before);
-        assert_ne!(before, after, "{path}");
-        repository.write(path, &after);
-    }
+    repository.edit(edits);
     repository.commit(name);
-    let found = repository.runner(&[
+    let run = [
         "run",
         MANIFEST_PATH,
         "--backend",
@@ -114,7 +125,8 @@ fn assert_change(name: &str, code: i32, edits: &[Edit]) {
         "--lines",
         "--markdown",
         "page.md",
-    ]);
+    ];
+    let found = repository.runner(&run);
     repository.assert_page(name);
     assert_eq!(found, Some(code), "{name}");
 }
@@ -275,6 +287,98 @@ fn a_removed_check() {
         "\n- Check `sum(sums)` removed: `sum(sums) = sum(input)`.",
     ];
     assert_says("check_removed", &facts);
+}
+
+/// The header returns 1 % too much, which only the new manifest lets pass.
+fn off(text: &str) -> String {
+    text.replace("return *at;", "return *at * 1.01f;")
+}
+
+#[test]
+fn inputs_on_which_a_wrong_kernel_is_right() {
+    let zero = |text: &str| text.replace("fill = { uniform = [0, 1], seed = 7 }", "fill = 0");
+    assert_change("input_zeroed", 0, &[(MANIFEST_PATH, zero), ("kernels/load.cuh", off)]);
+    let facts = [
+        "## ! Passes, needs a reviewer: 1 input changed (",
+        "\n- Buffer `input`: `f32[n], uniform from 0 to 1, seed 7, access in` → `f32[n], all 0, access in`. ",
+        "All 3 results are correct, as before, but by other checks or on other inputs.",
+    ];
+    assert_says("input_zeroed", &facts);
+}
+
+#[test]
+fn another_file_of_inputs() {
+    let of_file = |text: &str| text.replace("{ uniform = [0, 1], seed = 7 }", "{ raw = \"input.bin\" }");
+    let base: [Edit; 2] = [(MANIFEST_PATH, of_file), ("experiments/input.bin", |_| "?".repeat(4 * 4096))];
+    let change: [Edit; 2] = [("experiments/input.bin", |_| "\0".repeat(4 * 4096)), ("kernels/load.cuh", off)];
+    assert_change_of("input_file", 0, &base, &change);
+    let facts = [
+        "## ! Passes, needs a reviewer: 1 input changed (",
+        // The first digits of the SHA-256 of 16384 question marks and of as many zero bytes.
+        "\n- Contents of `input.bin`: `f32[4096], a file of SHA-256 85e1901a7aac` → ",
+        "4fe7b59af6de",
+    ];
+    assert_says("input_file", &facts);
+}
+
+/// All variants return too much, and `tree` supplies the expected value.
+#[test]
+fn an_expected_value_that_comes_from_the_kernel_itself() {
+    let of_tree = |text: &str| text.replace("expect    = \"sum(input)\"", "expect    = { variant = \"tree\" }");
+    assert_change("checked_by_itself", 0, &[(MANIFEST_PATH, of_tree), ("kernels/load.cuh", off)]);
+    let facts = [
+        "## ! Passes, needs a reviewer: 1 check changed (",
+        "\n- Check `sum(sums)`: `sum(sums) = sum(input)` → `sum(sums) = the result of tree`. `tree` is checked against itself only.",
+    ];
+    assert_says("checked_by_itself", &facts);
+}
+
+/// The check compares only the elements that a binding selects, and the kernel is wrong in the rest.
+#[test]
+fn a_binding_that_narrows_a_check() {
+    let bound = |text: &str| {
+        let [actual, expect] = ["\"sum(sums)\"", "\"sum(input)\""];
+        text.replace(actual, "\"sums[0..m]\"")
+            .replace(expect, "\"constant[0..m]\"")
+            .replace("{ uniform = [0, 1], seed = 7 }", "1")
+            .replace("[axes]", "[let]\nm = \"n / 128\"\n\n[axes]")
+            .replace(
+                "[buffers.sums]",
+                "[buffers.constant]\ntype = \"f32\"\nlen  = \"n / 128\"\nfill = 128\n\n[buffers.sums]",
+            )
+    };
+    let narrowed = |text: &str| text.replace("m = \"n / 128\"", "m = 1");
+    // Of 32 blocks, none has an index of 64, and half have one of 16.
+    let right = |text: &str| text.replace("= held[0];", "= held[0] + float(blockIdx.x / 64);");
+    let wrong = |text: &str| text.replace("/ 64", "/ 16");
+    let base: [Edit; 2] = [(MANIFEST_PATH, bound), (KERNEL_PATH, right)];
+    assert_change_of("binding_changed", 0, &base, &[(MANIFEST_PATH, narrowed), (KERNEL_PATH, wrong)]);
+    let facts = ["## ! Passes, needs a reviewer: 1 binding changed (", "\n- Binding `m`: `n / 128` → `1`."];
+    assert_says("binding_changed", &facts);
+}
+
+/// The buffer of expected values and the kernel change together: nothing shows what the base was on its own values.
+#[test]
+fn other_expected_values() {
+    let base = |text: &str| {
+        text.replace("\"sum(sums)\"", "\"sums\"")
+            .replace("\"sum(input)\"", "\"wanted\"")
+            .replace("{ uniform = [0, 1], seed = 7 }", "1")
+            .replace(
+                "[buffers.sums]",
+                "[buffers.wanted]\ntype = \"f32\"\nlen  = \"n / 128\"\nfill = 128\n\n[buffers.sums]",
+            )
+    };
+    let other = |text: &str| text.replace("fill = 128\n", "fill = 129\n");
+    let more = |text: &str| text.replace("= held[0];", "= held[0] + 1;");
+    assert_change_of("other_values", 0, &[(MANIFEST_PATH, base)], &[(MANIFEST_PATH, other), (KERNEL_PATH, more)]);
+    let facts = [
+        "## ! Passes, needs a reviewer: 1 input changed, 3 cases expect other values now (",
+        "\n- Buffer `wanted`: ",
+        "All 3 results are correct (before: not known, since the inputs changed).",
+    ];
+    assert_says("other_values", &facts);
+    assert!(!fs::read_to_string(golden("other_values")).unwrap().contains("ixed"));
 }
 
 #[test]

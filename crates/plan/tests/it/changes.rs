@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use runner_experiment::{Manifest, changes};
 use runner_files::project::Project;
-use runner_types::Effect::{self, Loosened, Neutral, Tightened};
+use runner_types::Effect::{self, Loosened, Neutral, Tightened, Unordered};
 use runner_types::{ManifestPart as Part, SourceText};
 use tempfile::TempDir;
 
@@ -50,7 +50,7 @@ fn every_change_of_a_manifest_is_named_with_the_values_of_both() {
     let tree = "[128]\nargs   = [\"input\", \"sums\"]";
     let edits: [(&str, &str, Effect, Part, &str); 22] = [
         ("baseline = \"tree\"", "baseline = \"two\"", Neutral, Part::Baseline, " (): tree → two"),
-        ("[4096]", "[8192, 16384]", Neutral, Part::Axis, "n (): 4096 → 8192, 16384"),
+        ("[4096]", "[8192, 16384]", Loosened, Part::Axis, "n (): 4096 → 8192, 16384"),
         ("rel = 1e-5", "rel = 1e-2", Loosened, Part::Tolerance, "sum(sums) (): rel 1e-5 → rel 0.01"),
         ("rel = 1e-5", "rel = 1e-6", Tightened, Part::Tolerance, "sum(sums) (): rel 1e-5 → rel 1e-6"),
         ("rel = 1e-5", "rel = 1e-6, abs = 1", Loosened, Part::Tolerance, "sum(sums) (): rel 1e-5 → abs 1, rel 1e-6"),
@@ -64,7 +64,7 @@ fn every_change_of_a_manifest_is_named_with_the_values_of_both() {
         (
             "\"sum(input)\"",
             "\"sum(input) + 1\"",
-            Neutral,
+            Unordered,
             Part::Check,
             "sum(sums) (): sum(sums) = sum(input) → sum(sums) = sum(input) + 1",
         ),
@@ -115,7 +115,7 @@ fn every_change_of_a_manifest_is_named_with_the_values_of_both() {
             &format!("{tree}\nsanitize = {{ off = [\"race\"], reason = \"benign\" }}"),
             Loosened,
             Part::Sanitizer,
-            " (tree): - → race (benign)",
+            "race (tree): - → benign",
         ),
         (
             "block  = [64]",
@@ -124,7 +124,7 @@ fn every_change_of_a_manifest_is_named_with_the_values_of_both() {
             Part::ExpectedFailure,
             "wrong (two): - → always",
         ),
-        (tree, &format!("{tree}\nrequires = [\"n > 1\"]"), Neutral, Part::Requires, "n > 1 (tree): - → required"),
+        (tree, &format!("{tree}\nrequires = [\"n > 1\"]"), Loosened, Part::Requires, "n > 1 (tree): - → required"),
         ("steps    = false", "steps    = true", Neutral, Part::Steps, "steps (): false → true"),
         ("[axes]", "[measure]\nwarmup = 7\n\n[axes]", Neutral, Part::Measure, "warmup (): 2 → 7"),
     ];
@@ -133,6 +133,84 @@ fn every_change_of_a_manifest_is_named_with_the_values_of_both() {
         assert_ne!(new, MANIFEST, "{from}");
         assert_eq!(described(MANIFEST, &new), [(effect, part, text.to_owned())], "{from} → {to}");
     }
+}
+
+const CHECKED: &str = "[let]
+m = \"n\"
+half = \"m / 2\"
+threads = \"128\"
+
+[buffers.mask]
+type = \"i32\"
+len  = \"n / 128\"
+fill = \"1\"
+
+[[check]]
+actual = \"sums[0..half / 64]\"
+expect = \"input[0..half / 64]\"
+where  = \"mask != 0\"
+
+[[check]]
+actual";
+
+/// Each edit of a manifest that decides whether a result is right is loosened or tightened, or unordered if neither is
+/// certain. What cannot let a wrong result pass is neutral.
+#[test]
+fn what_decides_whether_a_result_is_right_is_never_neutral() {
+    let base = MANIFEST.replacen("[[check]]\nactual", CHECKED, 1);
+    let edits: [(&str, &str, &[(Effect, Part)]); 19] = [
+        ("where  = \"mask != 0\"", "where  = \"mask == 1\"", &[(Unordered, Part::Mask)]),
+        ("where  = \"mask != 0\"\n", "", &[(Tightened, Part::Mask)]),
+        ("fill = \"1\"", "fill = \"0\"", &[(Unordered, Part::Buffer)]),
+        ("uniform = [0, 1]", "uniform = [0, 0]", &[(Unordered, Part::Buffer)]),
+        ("uniform = [0, 1], seed = 7", "uniform = [0, 1], seed = 9", &[(Neutral, Part::Buffer)]),
+        // Bindings of a slice, directly and through another one, on all backends and on one.
+        ("half = \"m / 2\"", "half = \"128\"", &[(Unordered, Part::Let)]),
+        ("m = \"n\"", "m = \"128\"", &[(Unordered, Part::Let)]),
+        ("[axes]", "[on.sim.let]\nm = \"128\"\n\n[axes]", &[(Unordered, Part::Let)]),
+        (
+            "args   = [\"input\", \"sums\"]",
+            "args   = [\"input\", \"sums\"]\nlet    = { m = \"128\" }",
+            &[(Unordered, Part::Let)],
+        ),
+        ("threads = \"128\"", "threads = \"64\"", &[(Neutral, Part::Let)]),
+        ("half", "middle", &[(Neutral, Part::Let)]),
+        ("[axes]", "[on.cuda.axes]\nn = [2048]\n\n[axes]", &[(Unordered, Part::Axis)]),
+        ("[4096]", "[4096, 8192]", &[(Tightened, Part::Axis)]),
+        ("block  = [64]", "block  = [64]\non.cuda.requires = [\"n < 0\"]", &[(Loosened, Part::Requires)]),
+        ("block  = [64]", "block  = [64]\non.cuda.fails = \"wrong\"", &[(Loosened, Part::ExpectedFailure)]),
+        ("steps    = false", "steps    = false\nthreshold = \"30%\"", &[(Loosened, Part::Threshold)]),
+        (
+            "[axes]",
+            "[matrix]\nexclude = [{ when = \"n > 1\", why = \"large\" }]\n\n[axes]",
+            &[(Loosened, Part::Exclude)],
+        ),
+        ("\"sum(input)\"", "{ variant = \"tree\" }", &[(Unordered, Part::Check)]),
+        ("sums[0..half / 64]", "sums[0..half / 32]", &[(Loosened, Part::Check), (Tightened, Part::Check)]),
+    ];
+    for (from, to, expected) in edits {
+        let new = base.replace(from, to);
+        assert_ne!(new, base, "{from}");
+        let found = described(&base, &new);
+        let kinds: Vec<(Effect, Part)> = found.iter().map(|(effect, part, _)| (*effect, *part)).collect();
+        let of_masks =
+            |found: &&(Effect, Part)| !matches!(found.1, Part::Mask | Part::Tolerance) || expected.contains(*found);
+        let kinds: Vec<(Effect, Part)> = kinds.iter().filter(of_masks).copied().collect();
+        assert_eq!(kinds, expected, "{from} → {to}: {found:?}");
+    }
+}
+
+/// Only `tree` supplies expected values, and is itself compared with nothing else.
+#[test]
+fn a_variant_that_is_checked_against_itself_is_named() {
+    let (there, here) = (project(), project());
+    let unchecked = |expected: &str| {
+        let new = MANIFEST.replace("\"sum(input)\"", expected);
+        let found = changes(&read(there.path(), MANIFEST), &read(here.path(), &new));
+        found.into_iter().find(|change| change.part == Part::Check).and_then(|change| change.unchecked)
+    };
+    assert_eq!(unchecked("{ variant = \"tree\" }"), Some("tree".to_owned()));
+    assert_eq!(unchecked("\"sum(input) + 1\""), None);
 }
 
 /// A tolerance is stated where the type's default applied before: 1e-5 and one ulp for f32.

@@ -43,6 +43,9 @@ fn subject(compared: Compared<'_>) -> String {
     let [base, new] = compared.labels;
     let kinds = kinds.into_iter().filter(|kind| !devices.to_lowercase().contains(kind)).collect::<Vec<_>>();
     let parts: Vec<&str> = std::iter::once(devices.as_str()).chain(kinds).collect();
+    if reports.is_empty() {
+        return format!("{base} → {new}");
+    }
     format!("{experiment}{}, {base} → {new}", parts.join(", "))
 }
 
@@ -63,19 +66,24 @@ fn verdict(comparison: &Comparison) -> String {
     let place = usize::from(counts.contains_key(&Kind::NewlyWrong));
     named.splice(place..place, claims.clone());
     let improved = tallies(&[Kind::Fixed, Kind::Faster, Kind::LessWork]);
-    let neutral = tallies(&[Kind::Mixed, Kind::Undecided, Kind::New]);
+    let neutral = tallies(&[Kind::OtherValues, Kind::Undecided, Kind::New]);
     let of_experiments = experiments_changed(comparison);
     let is_of_one = of_experiments.is_none();
     let gone = tallies(&[Kind::Gone]);
     // With several experiments, their list names the cases that are gone.
-    let less: Vec<String> = weakened(comparison).into_iter().chain(gone.into_iter().filter(|_| is_of_one)).collect();
+    let less = weakened(comparison).into_iter().chain(gone.into_iter().filter(|_| is_of_one));
+    let is_mixed = counts.contains_key(&Kind::Mixed);
+    let less: Vec<String> =
+        less.chain(mixed(comparison).filter(|_| is_of_one)).chain(halved_occupancy(comparison)).collect();
     let informing = excused(comparison, &counted(true));
     let is_compared = |change: &Change| !matches!(change.kind, Kind::New | Kind::Gone);
-    let nothing = !comparison.changes().any(is_compared) && is_of_one;
+    let is_compared_at_all = comparison.changes().any(is_compared);
+    // A deleted experiment is named by itself.
+    let nothing = !is_compared_at_all && is_of_one && !comparison.reports.is_empty();
     let failed = comparison.failed.len();
     let failed = (failed > 0).then(|| format!("{} not compared", plural(failed as u64, "experiment")));
     let gate = comparison.gate();
-    let is_doubtful = !less.is_empty() || !informing.is_empty() || nothing || comparison.proves_less();
+    let is_doubtful = !less.is_empty() || !informing.is_empty() || nothing || is_mixed || comparison.proves_less();
     let lead = match gate {
         _ if failed.is_some() => "✗ Fails: ",
         Gate::NewlyWrong | Gate::BrokenClaim | Gate::Regression => "✗ Fails: ",
@@ -104,6 +112,30 @@ fn verdict(comparison: &Comparison) -> String {
         failed.into_iter().chain(first).chain(last).chain(informing).collect()
     };
     format!("{lead}{}", parts.join(", "))
+}
+
+/// Cases in which one deciding count rose and another fell, with the largest of each: `2 cases with more instructions
+/// (+328 %) and fewer barriers`.
+fn mixed(comparison: &Comparison) -> Option<String> {
+    let rows: Vec<rollup::Row<'_>> = words::rows(comparison).filter(|(_, change)| change.kind == Kind::Mixed).collect();
+    let count = words::kinds_of_cases(rows.iter().copied()).into_values().sum::<usize>();
+    let most = |rises: bool| {
+        let counters = rows.iter().flat_map(|(_, change)| &change.counters);
+        let alike = counters.filter(|counter| counter.decides && (counter.new > counter.base) == rises);
+        alike.max_by(|a, b| words::size(a).total_cmp(&words::size(b)))
+    };
+    let (up, down) = (most(true)?, most(false)?);
+    let size = words::relative(up).map(|percent| format!(" ({percent})")).unwrap_or_default();
+    let [up, down] = [up, down].map(|counter| notation::counter_name(&counter.name));
+    Some(format!("{} with more {up}{size} and fewer {down}", plural(count as u64, "case")))
+}
+
+/// `occupancy falls by half or more in 2 cases (100 % → 12 %)`.
+fn halved_occupancy(comparison: &Comparison) -> Option<String> {
+    let found: Vec<[f64; 2]> = comparison.changes().filter_map(Change::halved_occupancy).collect();
+    let least = found.iter().copied().min_by(|a, b| (a[1] / a[0]).total_cmp(&(b[1] / b[0])))?;
+    let [base, new] = least.map(|fraction| format!("{:.0} %", fraction * 100.0));
+    Some(format!("occupancy falls by half or more in {} ({base} → {new})", plural(found.len() as u64, "case")))
 }
 
 /// By how much times changed, or what cannot be compared: ` (+8.00 %)`, ` (inputs changed)`.
@@ -241,7 +273,7 @@ fn phrase(kind: Kind, changes: &[&Change]) -> String {
         Kind::Faster => format!("{cases} faster{}", times()),
         Kind::MoreWork => does("does more work", "do more work"),
         Kind::LessWork => does("does less work", "do less work"),
-        Kind::Mixed => format!("{cases} {}", words::state(kind, keys.len())),
+        Kind::OtherValues | Kind::Mixed => format!("{cases} {}", words::state(kind, keys.len())),
         Kind::Incomparable => format!("{cases} not comparable"),
         Kind::NewlyUnstable => format!("{cases} newly unstable"),
         Kind::Fixed => format!("fixed in {cases}"),

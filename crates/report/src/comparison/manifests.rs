@@ -32,7 +32,8 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
             }
             ManifestState::Added => found.push((2, format!("Experiment `{experiment}` added."))),
             ManifestState::Changed(changes) => {
-                let rank = |change: &ManifestChange| u8::from(change.effect != Effect::Loosened);
+                let rank =
+                    |change: &ManifestChange| u8::from(!matches!(change.effect, Effect::Loosened | Effect::Unordered));
                 let of_one = changes
                     .iter()
                     .map(|change| (rank(change), capitalised(&place, &sentence(change, comparison, experiment))));
@@ -60,18 +61,62 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
     sentences
 }
 
-/// Counts what is loosened or deleted, for the headline: `1 experiment deleted, 1 check loosened`.
+/// Counts what is loosened or deleted or may let wrong results pass, for the headline: `1 experiment deleted, 1 check
+/// loosened, 1 input changed`.
 pub fn weakened(comparison: &Comparison) -> Vec<String> {
     let deleted = comparison.manifests.iter().filter(|manifest| manifest.state == ManifestState::Deleted).count();
-    let (loosened, removed): (Vec<_>, Vec<_>) =
-        changes(comparison).filter(|change| change.loosens_check()).partition(|change| change.new.is_some());
+    let of = |is: &dyn Fn(&ManifestChange) -> bool| {
+        let weakening = changes(comparison).filter(|change| change.may_prove_less());
+        weakening.filter(|change| is(change)).count()
+    };
+    let checks = |is: &dyn Fn(&ManifestChange) -> bool| of(&|change| is_of_check(change.part) && is(change));
+    let is_unordered = |change: &ManifestChange| change.effect == Effect::Unordered;
+    let thresholds = changes(comparison).filter(|change| change.part == ManifestPart::Threshold);
     counted([
         (deleted, "experiment", "deleted"),
         (comparison.alone[0].len(), "report", "deleted"),
-        (removed.len(), "check", "removed"),
-        (loosened.len(), "check", "loosened"),
+        (checks(&|change| !is_unordered(change) && change.new.is_none()), "check", "removed"),
+        (checks(&|change| !is_unordered(change) && change.new.is_some()), "check", "loosened"),
+        (checks(&is_unordered), "check", "changed"),
+        (of(&|change| is_of_inputs(change.part)), "input", "changed"),
+        (of(&|change| change.part == ManifestPart::Let), "binding", "changed"),
+        (narrowed(comparison), "case selection", "narrowed"),
+        (thresholds.filter(|change| change.effect == Effect::Loosened).count(), "threshold", "raised"),
         (revised_claims(comparison, Effect::Loosened), "claim", "loosened"),
     ])
+}
+
+const fn is_of_check(part: ManifestPart) -> bool {
+    matches!(
+        part,
+        ManifestPart::Check
+            | ManifestPart::Tolerance
+            | ManifestPart::Mask
+            | ManifestPart::Printed
+            | ManifestPart::ExpectedFailure
+            | ManifestPart::Sanitizer
+    )
+}
+
+const fn is_of_inputs(part: ManifestPart) -> bool {
+    matches!(part, ManifestPart::Buffer | ManifestPart::Contents)
+}
+
+/// Number of changes that leave out cases, in experiments whose missing cases are not listed, e.g. because they run on
+/// another device.
+fn narrowed(comparison: &Comparison) -> usize {
+    let lists_gone = |experiment: &str| {
+        let reports = comparison.reports.iter().filter(|report| report.experiment == experiment);
+        reports.flat_map(|report| &report.changes).any(|change| change.kind == Kind::Gone)
+    };
+    let manifests = comparison.manifests.iter().filter(|manifest| !lists_gone(&manifest.experiment));
+    let changes = manifests.flat_map(ManifestComparison::changes);
+    changes.filter(|change| change.part.is_of_selection() && change.may_prove_less()).count()
+}
+
+/// Whether results are judged by other checks or on other inputs than the base's.
+pub fn judges_otherwise(comparison: &Comparison) -> bool {
+    changes(comparison).any(|change| change.effect == Effect::Unordered && !change.part.is_of_selection())
 }
 
 /// Counts changes that do not weaken the experiment: `1 claim tightened, 1 baseline variant changed`.
@@ -182,7 +227,11 @@ fn consequence(change: &ManifestChange, comparison: &Comparison, experiment: &st
                 code(new)
             ))
         }
-        ManifestPart::Buffer if change.base.is_some() && change.new.is_some() => {
+        ManifestPart::Check => {
+            let unchecked = change.unchecked.as_ref()?;
+            Some(format!("{} is checked against itself only.", code(unchecked)))
+        }
+        ManifestPart::Buffer | ManifestPart::Contents if change.base.is_some() && change.new.is_some() => {
             let is_compared = |report: &ReportComparison| {
                 report.is_paired && report.changes.iter().all(|change| change.kind != Kind::Incomparable)
             };
@@ -225,7 +274,7 @@ fn sentence(change: &ManifestChange, comparison: &Comparison, experiment: &str) 
 }
 
 fn statement(change: &ManifestChange) -> String {
-    let ManifestChange { effect, part, name, variants, base, new } = change;
+    let ManifestChange { effect, part, name, variants, base, new, unchecked: _ } = change;
     let what = noun(*part);
     let is_of_all = variants.is_empty();
     let of = if is_of_all { String::new() } else { format!(" ({})", some(variants)) };
@@ -240,15 +289,23 @@ fn statement(change: &ManifestChange) -> String {
     );
     let subject = match (part, name.is_empty()) {
         (_, true) => what.to_owned(),
-        (ManifestPart::Tolerance | ManifestPart::Mask, _) => format!("{what} of {}", code(name)),
+        (ManifestPart::Tolerance | ManifestPart::Mask | ManifestPart::Contents, _) => {
+            format!("{what} of {}", code(name))
+        }
         _ => format!("{what} {}", code(name)),
     };
     let how = match effect {
+        // Fewer values are neither looser nor tighter.
+        _ if part.is_of_selection() => "",
         Effect::Loosened if base.is_some() && new.is_some() => " loosened",
         Effect::Tightened if base.is_some() && new.is_some() => " tightened",
         _ => "",
     };
     match (base.as_deref(), new.as_deref()) {
+        // A binding's values are listed under its name.
+        (Some(base), Some(new)) if *part == ManifestPart::Let && name.is_empty() => {
+            format!("binding {} renamed to {}.", code(base), code(new))
+        }
         // A variant's value is its name.
         (Some(base), Some(new)) if *part == ManifestPart::Variant => {
             format!("variant {} renamed to {}.", code(base), code(new))
@@ -277,6 +334,7 @@ fn statement(change: &ManifestChange) -> String {
 const fn noun(part: ManifestPart) -> &'static str {
     match part {
         ManifestPart::Experiment => "experiment",
+        ManifestPart::File => "manifest file",
         ManifestPart::Baseline => "baseline variant",
         ManifestPart::Check => "check",
         ManifestPart::Tolerance => "tolerance",
@@ -295,6 +353,7 @@ const fn noun(part: ManifestPart) -> &'static str {
         ManifestPart::Requires => "requirement",
         ManifestPart::Variant => "variant",
         ManifestPart::Buffer => "buffer",
+        ManifestPart::Contents => "contents",
         ManifestPart::Let => "binding",
         ManifestPart::Option => "compiler option",
         ManifestPart::Define => "define",

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::rollup::{self, Row, Totals};
-use super::{Compared, notation, sources, words};
+use super::{Compared, manifests, notation, sources, words};
 use crate::wording;
 use runner_lang::format::plural;
 use runner_results::analyse::compare::{CauseKind, Change, Code, Comparison, Kind, ReportComparison, TimeChange};
@@ -291,12 +291,24 @@ fn results(comparison: &Comparison, rows: &[Row<'_>]) -> String {
             if wrong == 1 { "has" } else { "have" }
         ),
     };
+    // A run with a base does not run cases that are gone.
+    let is_not_run = |change: &Change| change.kind == Kind::Gone && change.outcomes[0].is_none();
+    let ran = if rows.iter().any(|(_, change)| is_not_run(change)) { " that ran" } else { "" };
+    let unknown = cases(0, &|change: &Change| change.is_base_unknown);
     let before = match before {
+        _ if unknown > 0 && unknown == before.0 => " (before: not known, since the inputs changed)".to_owned(),
+        _ if unknown > 0 => {
+            format!(" (before: {} not known, since the inputs changed)", plural(unknown as u64, "case"))
+        }
+        _ if is_as_before && manifests::judges_otherwise(comparison) => {
+            ", as before, but by other checks or on other inputs".to_owned()
+        }
         _ if is_as_before => ", as before".to_owned(),
         (0, ..) => String::new(),
-        (of, 0, _) if of == now.0 => " (before: none)".to_owned(),
-        (of, 0, _) => format!(" (before: all {of})"),
-        (of, wrong, _) => format!(" (before: {wrong} of {of})"),
+        (_, 0, _) if wrong > 0 => " (before: none)".to_owned(),
+        (of, wrong_before, _) if wrong > 0 => format!(" (before: {wrong_before} of {of})"),
+        (of, _, passed) if of == passed => format!(" (before: all {of}{ran})"),
+        (of, _, passed) => format!(" (before: {passed} of {of}{ran})"),
     };
     let claims = words::claim_counts(comparison.claims().map(|claim| claim.kind));
     let claims = if claims.is_empty() { String::new() } else { format!(" Claims: {claims}.") };

@@ -24,7 +24,7 @@ const ELSEWHERE: &str = "the --format markdown page";
 const INDENT: &str = "  ";
 
 /// Kinds that the terminal lists; the others are counted.
-const LISTED: [Kind; 12] = [
+const LISTED: [Kind; 13] = [
     Kind::NewlyWrong,
     Kind::Slower,
     Kind::MoreWork,
@@ -36,6 +36,7 @@ const LISTED: [Kind; 12] = [
     Kind::Undecided,
     Kind::Fixed,
     Kind::New,
+    Kind::OtherValues,
     Kind::Gone,
 ];
 

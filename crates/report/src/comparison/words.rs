@@ -35,6 +35,7 @@ pub const fn heading(kind: Kind) -> &'static str {
         Kind::Fixed => "Fixed",
         Kind::Gone => "Gone",
         Kind::New => "New",
+        Kind::OtherValues => "Expect other values now",
         Kind::Mixed => "Mixed",
         Kind::Undecided => "Undecided",
         Kind::Ambiguous => "Ambiguous",
@@ -65,6 +66,9 @@ pub const fn explanation(kind: Kind) -> &'static str {
         Kind::Fixed => "These cases failed before.",
         Kind::Gone => "These cases were measured before, and no longer are.",
         Kind::New => "These cases were not measured before.",
+        Kind::OtherValues => {
+            "The base is wrong on the new inputs. It did not run on its own, so nothing shows whether it was right on them."
+        }
         Kind::Mixed => {
             "Of instructions, sectors, bank conflicts, atomics and barriers, some rose by more than the threshold and \
              others fell."
@@ -89,7 +93,7 @@ pub const fn mark(kind: Kind) -> &'static str {
         Kind::Fixed => "✓",
         Kind::Incomparable => "≠",
         Kind::Mixed => "↕",
-        Kind::NewlyUnstable | Kind::Undecided | Kind::Ambiguous => "?",
+        Kind::NewlyUnstable | Kind::OtherValues | Kind::Undecided | Kind::Ambiguous => "?",
         Kind::Gone => "−",
         Kind::New => "+",
         Kind::Same => "=",
@@ -143,6 +147,7 @@ pub fn state(kind: Kind, count: usize) -> String {
     match kind {
         Kind::MoreWork => format!("{does} more work"),
         Kind::LessWork => format!("{does} less work"),
+        Kind::OtherValues => format!("{} other values now", if count == 1 { "expects" } else { "expect" }),
         Kind::Mixed => format!("{does} more of some work and less of other work"),
         other => heading(other).to_lowercase(),
     }
@@ -596,7 +601,7 @@ fn counter_change(CounterChange { name, base, new, .. }: &CounterChange) -> Stri
 }
 
 /// Formats the relative change of a counter, such as `+3.1 %`; `None` if it was zero.
-fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
+pub fn relative(CounterChange { base, new, .. }: &CounterChange) -> Option<String> {
     let percent = (new / base - 1.0) * 100.0;
     (*base > 0.0 && percent.is_finite()).then(|| signed(&grouped(&rough(percent.abs())), percent))
 }

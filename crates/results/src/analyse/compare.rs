@@ -101,6 +101,8 @@ pub enum Kind {
     Gone,
     /// Missing or not measured in the base.
     New,
+    /// Correct now. The base is wrong, but on inputs that it did not have before.
+    OtherValues,
     /// Some deciding counters rose and others fell.
     Mixed,
     /// A deciding counter is unknown for the machine code of a side.
@@ -235,6 +237,8 @@ pub struct Change {
     pub outcomes: [Option<Outcome>; 2],
     /// Whether a check accepted the result, in base and new.
     pub passed: [bool; 2],
+    /// Whether the base failed on inputs that it did not have before, so that its former result is unknown.
+    pub is_base_unknown: bool,
     /// Differences of the new result from its reference, if they were measured.
     pub error: Option<ResultError>,
     /// Differences specific to this case; empty if it is compared without reservations.
@@ -274,6 +278,7 @@ impl Change {
             kind,
             outcomes: [None, None],
             passed: [false, false],
+            is_base_unknown: false,
             error: None,
             differences: Vec::new(),
             time: None,
@@ -289,6 +294,16 @@ impl Change {
             code: None,
             newcomer: None,
         }
+    }
+
+    /// Occupancy of both sides if it fell by half or more and no time shows what that costs.
+    pub fn halved_occupancy(&self) -> Option<[f64; 2]> {
+        let fell = self.causes.iter().filter(|cause| cause.what == CauseKind::Occupancy);
+        let mut sides = fell.filter_map(|cause| match (&cause.base, &cause.new) {
+            (Fact::Number(base), Fact::Number(new)) => Some([*base, *new]),
+            _ => None,
+        });
+        sides.find(|[base, new]| 2.0 * new <= *base).filter(|_| self.time.is_none())
     }
 
     /// Whether gates ignore its time and counts.
@@ -379,15 +394,15 @@ impl Comparison {
         self.reports.iter().map(|report| report.limits[1].weak_checks).sum()
     }
 
-    /// Whether less is proved than before: a claim, a case or a report was removed, a check was loosened or accepts wrong
-    /// results, or a new report is stale.
+    /// Whether less may be proved than before: a claim, a case or a report was removed, checks, inputs or the selection of
+    /// cases changed and are not provably as strict, a check accepts wrong results, or a new report is stale.
     pub fn proves_less(&self) -> bool {
         let manifests = || self.manifests.iter();
         self.changes().any(|change| change.kind == Kind::Gone && !change.is_excused())
             || self.claims().any(|claim| claim.kind == ClaimKind::Removed)
             || !self.alone[0].is_empty()
             || manifests().any(|manifest| manifest.state == ManifestState::Deleted)
-            || manifests().flat_map(ManifestComparison::changes).any(ManifestChange::loosens_check)
+            || manifests().flat_map(ManifestComparison::changes).any(ManifestChange::may_prove_less)
             || self.weak_checks() > 0
             || self.stale[1].iter().any(Staleness::is_stale)
     }

@@ -60,10 +60,15 @@ impl Together {
                 change.causes.insert(0, Differs { what: CauseKind::Variant, base, new });
             }
         }
-        // A base that fails on new inputs did not fail before the change.
-        let is_new =
-            |row: &&mut Row| row.change.kind == Kind::StillWrong && self.on_new_inputs.contains(&row.change.case.key);
-        all.iter_mut().filter(is_new).for_each(|row| row.change.kind = Kind::NewlyWrong);
+        // A base that fails on new inputs need not have failed on its own.
+        for Row { change, .. } in all.iter_mut().filter(|row| self.on_new_inputs.contains(&row.change.case.key)) {
+            change.is_base_unknown = matches!(change.kind, Kind::StillWrong | Kind::Fixed);
+            change.kind = match change.kind {
+                Kind::StillWrong => Kind::NewlyWrong,
+                Kind::Fixed => Kind::OtherValues,
+                other => other,
+            };
+        }
         for Row { change, .. } in all.iter_mut().filter(|row| row.change.kind == Kind::New) {
             if let Some(differences) = self.refused.get(&change.case.key) {
                 change.kind = Kind::Incomparable;
