@@ -2,6 +2,7 @@
 rm -rf target/ci
 mkdir -p target/ci/pages
 printf '%s\n' "$NUMBER" > target/ci/number
+touch target/ci/codes
 @changed.sh@
 export PATH="$PWD/target/program:$PATH"
 # Makes the verdict of a page agree with a job that does not fail because of it.
@@ -24,16 +25,16 @@ note() {
   if [ "$rank" = 0 ] && head -n 1 "target/ci/pages/$1.md" 2> /dev/null | grep -q '^## !'; then rank=1; fi
   printf '%s %s %s %s\n' "$rank" "$code" "$1" "$3" >> target/ci/codes
 }
-# Manifests are the files with an [experiment] table, including those in subfolders.
-mapfile -d '' manifests < <(grep -rlZ '^\[experiment\]' --include='*.toml' experiments | LC_ALL=C sort -z)
-if [ "${#manifests[@]}" -gt 0 ]; then
+# Compares all manifests below the folder, and names the experiments that only the base has.
+if [ -d experiments ] || git rev-parse --quiet --verify "$BASE:experiments" > /dev/null; then
   # The simulator also counts per line, so that the comment names the lines where counts changed.
   lines=
   if [ "$BACKEND" = sim ]; then lines=--lines; fi
   code=0
-  runner run "${manifests[@]}" --backend "$BACKEND" --against "$BASE" --gate --thorough $lines \
+  runner run experiments --backend "$BACKEND" --against "$BASE" --gate --thorough $lines \
     --progress lines --markdown-limit 15000 --markdown target/ci/pages/experiments.md || code=$?
-  note experiments "$code" experiments
+  # Without manifests on either side there is no page.
+  if [ "$code" != 0 ] || [ -f target/ci/pages/experiments.md ]; then note experiments "$code" experiments; fi
 fi
 # Committed reports must match their records. Those that changed are compared with the base's.
 if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
@@ -98,5 +99,8 @@ while read -r rank code page name; do
   fi
   first=
 done < target/ci/codes > target/ci/comment.md
+if [ ! -s target/ci/comment.md ]; then
+  printf '## ✓ Passes: nothing to compare\n\nThere are no experiments and no committed reports.\n' > target/ci/comment.md
+fi
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat target/ci/comment.md >> "$GITHUB_STEP_SUMMARY"; fi
 exit "$(awk '$2 != 0 { print $2; found = 1; exit } END { if (!found) print 0 }' target/ci/codes)"

@@ -126,7 +126,8 @@ pub fn job_on_github(folder: &Path, base: &str) -> (i32, String) {
 fn one_more_transaction_in_one_kernel_fails_the_job_and_is_explained() {
     let [workflow, ..] = github();
     let compare = step(&workflow, "simulator", "Compare");
-    assert_eq!((&compare["env"]["BACKEND"], &compare["env"]["BASE"]), (&json!("sim"), &json!("HEAD^1")));
+    let base = "${{ github.event_name == 'push' && github.event.before || 'HEAD^1' }}";
+    assert_eq!((&compare["env"]["BACKEND"], &compare["env"]["BASE"]), (&json!("sim"), &json!(base)));
     let script = compare["run"].as_str().unwrap();
     let changed = pull_request(|repository| repository.write("kernels/load.cuh", LOADS_TWICE));
     let (code, page) = compared(&changed, script, "HEAD^1");
@@ -168,31 +169,6 @@ fn the_jobs_of_both_services_check_every_case_on_a_second_set_of_inputs() {
     for script in [&step(&workflow, "simulator", "Compare")["run"], &gitlab[".runner-compare"]["script"][0]] {
         assert!(script.as_str().unwrap().contains("--against \"$BASE\" --gate --thorough "), "{script}");
     }
-}
-
-#[test]
-fn names_of_manifests_are_data_in_the_script_that_compares() {
-    let [workflow, ..] = github();
-    let script = step(&workflow, "simulator", "Compare")["run"].as_str().unwrap();
-    let programs = Programs(tempfile::tempdir().unwrap());
-    programs
-        .add("runner", "#!/bin/bash\nprintf '%s\\0' \"$@\" > said\nprintf '## verdict\\n' > \"${@: -1}\"\nexit 5\n");
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir_all(folder.path().join("experiments/deep")).unwrap();
-    let names =
-        ["$(touch ran).toml", "-rf.toml", "a b.toml", "deep/c.toml", "forged\n9 0 right.toml", "q`<b>&\\1.toml"];
-    for name in names {
-        fs::write(folder.path().join("experiments").join(name), "[experiment]\n").unwrap();
-    }
-    // Not a manifest.
-    fs::write(folder.path().join("experiments/data.toml"), "[table]\n").unwrap();
-    let variables = [("BACKEND", "sim"), ("BASE", "HEAD^1"), ("NUMBER", "7"), ("RUNNER_PATHS", "experiments")];
-    let (code, said) = programs.run(folder.path(), script, &variables);
-    assert_eq!(code, 5, "{said}");
-    let said = fs::read_to_string(folder.path().join("said")).unwrap();
-    let given: Vec<&str> = said.split('\0').skip(1).take_while(|word| *word != "--backend").collect();
-    assert_eq!(given, names.map(|name| format!("experiments/{name}")));
-    assert!(!folder.path().join("ran").exists());
 }
 
 /// A required check must finish even if a change touches no kernel.
@@ -244,6 +220,92 @@ fn a_slowdown_that_was_merged_fails_nothing_on_the_default_branch_and_a_wrong_re
         let page = fs::read_to_string(repository.path("target/ci/comment.md")).unwrap();
         assert!(page.starts_with(&format!("## {verdict}1 of 2 experiments changed")), "{page}");
     }
+}
+
+/// A push of two commits, of which the first makes a kernel wrong. The base is the commit before the push; if there is none,
+/// it is the parent.
+#[test]
+fn all_commits_of_a_push_are_compared_on_the_default_branch() {
+    let [workflow, ..] = github();
+    let script = step(&workflow, "simulator", "Compare")["run"].as_str().unwrap();
+    let pushed = Repository::new();
+    let kernel = fs::read_to_string(pushed.path("kernels/scale.cu")).unwrap();
+    pushed.write("kernels/scale.cu", &kernel.replace("2.0f", "3.0f"));
+    pushed.git(&["commit", "-qam", "wrong"]);
+    pushed.write("experiments/scale.toml", &MANIFEST.replace("title", "# Comment.\ntitle"));
+    pushed.git(&["commit", "-qam", "comment"]);
+    let before = fs::read_to_string(pushed.path(".git/refs/heads/main")).unwrap();
+    assert_eq!(before.trim().len(), 40);
+    for (base, expected) in [("HEAD~2", 1), ("HEAD~1", 0), (&"0".repeat(40), 0), (&"1".repeat(40), 0)] {
+        let variables = [("BACKEND", "sim"), ("BASE", base), ("NUMBER", ""), ("RUNNER_PATHS", PATHS)];
+        let (code, said) = Programs::new().run(pushed.folder(), script, &variables);
+        assert_eq!(code, expected, "{base}: {said}");
+    }
+    let [gitlab] = &written("gitlab", &[".gitlab/runner.yml"])[..] else { panic!("one file") };
+    let rules = gitlab["runner-simulator"]["rules"].as_array().unwrap();
+    assert_eq!(rules[1]["variables"], json!({ "BASE": "$CI_COMMIT_BEFORE_SHA", "NUMBER": "" }));
+}
+
+/// However a manifest is written, its experiment is run; if it no longer is one, that is named.
+#[test]
+fn every_experiment_of_the_base_is_run_or_named_as_gone() {
+    let [workflow, ..] = github();
+    let script = step(&workflow, "simulator", "Compare")["run"].as_str().unwrap();
+    let wrong = |repository: &Repository| {
+        let kernel = fs::read_to_string(repository.path("kernels/scale.cu")).unwrap();
+        repository.write("kernels/scale.cu", &kernel.replace("2.0f", "3.0f"));
+    };
+    let path = "experiments/scale.toml";
+    let dotted = |text: &str| {
+        let (_, rest) = text.split_once("[experiment]\n").unwrap();
+        let (keys, tables) = rest.split_once("\n\n").unwrap();
+        let keys: Vec<String> = keys.lines().map(|line| format!("experiment.{line}")).collect();
+        format!("{}\n\n{tables}", keys.join("\n"))
+    };
+    let written = [
+        MANIFEST.replace("[experiment]", "  [experiment]"),
+        MANIFEST.replace("[experiment]", "[ experiment ]"),
+        dotted(MANIFEST),
+    ];
+    for text in &written {
+        let changed = pull_request(|repository| {
+            repository.write(path, text);
+            wrong(repository);
+        });
+        let (code, page) = compared(&changed, script, "HEAD^1");
+        assert_eq!(code, 1, "{text}\n{page}");
+    }
+    // Its name says where it was; what it measured is compared with the same experiment of the base.
+    let moved = pull_request(|repository| {
+        fs::create_dir(repository.path("experiments/deep")).unwrap();
+        fs::rename(repository.path(path), repository.path("experiments/renamed.toml")).unwrap();
+        wrong(repository);
+    });
+    let (code, page) = compared(&moved, script, "HEAD^1");
+    assert_eq!(code, 1, "{page}");
+    assert!(page.contains("manifest file: `experiments/scale.toml` → `experiments/renamed.toml`."), "{page}");
+    let linked = pull_request(|repository| {
+        fs::rename(repository.path(path), repository.path("experiments/scale.real")).unwrap();
+        symlink("scale.real", repository.path(path)).unwrap();
+        wrong(repository);
+    });
+    let (code, page) = compared(&linked, script, "HEAD^1");
+    assert_eq!(code, 1, "{page}");
+    for change in
+        [(|repository| repository.write("experiments/scale.toml", "# Nothing.\n")) as fn(&Repository), |repository| {
+            fs::rename(repository.path("experiments/scale.toml"), repository.path("scale.toml")).unwrap()
+        }]
+    {
+        let gone = pull_request(change);
+        let (code, page) = compared(&gone, script, "HEAD^1");
+        assert_eq!(code, 0, "{page}");
+        assert!(page.starts_with("## ! Passes, needs a reviewer: 1 experiment deleted"), "{page}");
+        assert!(page.contains("Experiment `experiments/scale.toml` deleted (2 cases, no claims)."), "{page}");
+    }
+    let all = pull_request(|repository| fs::remove_dir_all(repository.path("experiments")).unwrap());
+    let (code, page) = compared(&all, script, "HEAD^1");
+    assert_eq!(code, 0, "{page}");
+    assert!(page.starts_with("## ! Passes, needs a reviewer: 2 experiments deleted ("), "{page}");
 }
 
 /// One manifest is deleted and another is invalid: the page names both, and the third experiment is compared.
