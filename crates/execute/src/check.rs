@@ -189,7 +189,7 @@ fn check_one<'a>(
     let text = run_first(bench, case, events)?;
     bench.announce(job, Activity::Checking, host_allowance(job));
     if let Some(why) = unfit_reference(bench, case, firsts) {
-        return Err(Stop::Case(Outcome::NotRun { why }));
+        return Err(Stop::Case(Outcome::not_run(why)));
     }
     keep_outputs(bench, case, &text)?;
     let judgement = judge(bench, case)?;

@@ -116,7 +116,7 @@ pub fn call(task: &Task) -> Result<Operand, Stop> {
     let _permit = Permit::wait();
     let name = format!("{}:{}", plan.path.file_name().unwrap_or_default().display(), plan.function);
     let named = |problem: String| format!("{name}: {problem}");
-    let environment = |problem: String| Stop::Case(Outcome::NotRun { why: named(problem) });
+    let environment = |problem: String| Stop::Case(Outcome::NotRun { why: named(problem), environment: true });
     let identity = || match *language {
         Language::Python => python::identity(&plan.path).map(Some),
         Language::Cpp => cpp::identity(&plan.path),

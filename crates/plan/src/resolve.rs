@@ -111,7 +111,7 @@ fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(C
             None => kept.push((ordinal, job)),
             Some(name) => {
                 let why = format!("its check expects what variant `{name}` computes, which does not run in this group");
-                settled.push((job.case, Outcome::NotRun { why }));
+                settled.push((job.case, Outcome::not_run(why)));
             }
         }
     }

@@ -106,7 +106,7 @@ fn reason(variant: &str, by_rule: bool, outcome: &Outcome) -> Reason {
         },
         Outcome::Invalid { limit } => Reason::Invalid(limit.clone()),
         Outcome::OutOfMemory { .. } => Reason::OutOfMemory { variant: variant.to_owned() },
-        Outcome::NotRun { why } => Reason::NotRun(why.clone()),
+        Outcome::NotRun { why, .. } => Reason::NotRun(why.clone()),
         Outcome::Unresolved { message } => Reason::Unresolved(message.clone()),
         other => Reason::NotRun(other.name().to_owned()),
     }

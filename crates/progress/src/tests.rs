@@ -99,7 +99,7 @@ fn quiet_shows_failures_only() {
 #[test]
 fn cases_that_an_interrupt_left_out_are_not_listed() {
     let mut events = vec![settled(0, Outcome::Measured)];
-    events.extend((1..40).map(|i| settled(i, Outcome::NotRun { why: "interrupted".into() })));
+    events.extend((1..40).map(|i| settled(i, Outcome::not_run("interrupted"))));
     assert_eq!(shown(Style::Lines, &events, 40), ["[1/40] measured      v0[n = 1024]"]);
     assert!(shown(Style::Quiet, &events, 40).is_empty());
 }

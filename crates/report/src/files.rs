@@ -30,8 +30,7 @@ pub const PLOTS_DIR: &str = "plots";
 pub const SOURCE_DIR: &str = "source";
 
 /// Files that a run leaves in a report's folder and that do not belong in git.
-const LOCAL_FILES: [&str; 5] =
-    [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html", PREVIOUS_SEARCH_JOURNAL];
+const LOCAL_FILES: [&str; 5] = [JOURNAL_FILE, PREVIOUS_JOURNAL_FILE, LOCK_FILE, "report.html", PREVIOUS_SEARCH_JOURNAL];
 
 const SEARCH_JOURNAL: &str = "search.jsonl";
 

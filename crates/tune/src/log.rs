@@ -13,10 +13,10 @@ use serde::Serialize;
 use crate::error::TuneError;
 use crate::header::{Header, Resume, SEARCH_FILE};
 use crate::shards::{self, Others};
-use runner_report::PREVIOUS_SEARCH_JOURNAL;
 use runner_files::atomic;
 use runner_files::regular;
 use runner_files::sealed;
+use runner_report::PREVIOUS_SEARCH_JOURNAL;
 use runner_results::journal::FolderLock;
 use runner_types::Shard;
 

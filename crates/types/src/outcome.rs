@@ -149,8 +149,13 @@ pub enum Outcome {
         /// The fault with its kernel, source line, block and thread.
         message: String,
     },
-    /// The run ended before this case started.
-    NotRun { why: String },
+    /// The run ended before this case started, or what it needs is missing.
+    NotRun {
+        why: String,
+        /// Whether the machine is at fault, so that the run ends: a full disk, a missing folder.
+        #[serde(default, skip_serializing_if = "super::is_default")]
+        environment: bool,
+    },
     /// The case failed as the manifest expects, so the run does not fail.
     FailedAsExpected { end: Box<Outcome> },
     /// The manifest expects a failure that did not occur.
@@ -185,6 +190,10 @@ impl Failure {
 }
 
 impl Outcome {
+    pub fn not_run(why: impl Into<String>) -> Self {
+        Self::NotRun { why: why.into(), environment: false }
+    }
+
     /// The outcome of a case that the manifest expects to fail in one of these ways.
     ///
     /// An excluded case or one that was not run keeps its outcome. A failure of another kind remains a failure.
@@ -212,7 +221,7 @@ impl Outcome {
             | Self::TimedOut { message: Some(words), .. }
             | Self::Invalid { limit: words }
             | Self::Excluded { why: words }
-            | Self::NotRun { why: words } => Some(words),
+            | Self::NotRun { why: words, .. } => Some(words),
             _ => None,
         }
     }

@@ -24,7 +24,7 @@ pub fn run<L: fmt::Display>(
             end = RunEnd::Interrupted;
         }
         if let Some(why) = end.why_not_run() {
-            case_table::settle_all(job, &Outcome::NotRun { why }, emit);
+            case_table::settle_all(job, &Outcome::not_run(why), emit);
             continue;
         }
         let (ordinal, key) = (job.ordinal, job.key.clone());
@@ -32,11 +32,11 @@ pub fn run<L: fmt::Display>(
         let mut table = CaseTable::new(job.clone());
         let ran = run_group(device, &job, &mut |event| table.observe(event, emit));
         let rest = match ran {
-            Ok(()) => Outcome::NotRun { why: "the group ended without an outcome for this case".into() },
+            Ok(()) => Outcome::not_run("the group ended without an outcome for this case"),
             Err(lost) => {
                 let why = format!("the device is lost: {lost}");
                 end = RunEnd::Environment(why.clone());
-                Outcome::NotRun { why }
+                Outcome::not_run(why)
             }
         };
         table.finish(&rest, emit);

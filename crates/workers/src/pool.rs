@@ -202,7 +202,7 @@ impl Pool {
         let mut given_up = 0;
         let not_run = RefCell::new(None);
         let mut watched = |event: Event| {
-            if let Event::CaseSettled { outcome: Outcome::NotRun { why }, .. } = &event {
+            if let Event::CaseSettled { outcome: Outcome::NotRun { why, environment: true }, .. } = &event {
                 not_run.borrow_mut().get_or_insert_with(|| why.clone());
             }
             emit(event);
@@ -231,7 +231,7 @@ impl Pool {
             end = groups.fault().map_or(RunEnd::Interrupted, RunEnd::Environment);
         }
         if let Some(why) = end.why_not_run() {
-            let outcome = Outcome::NotRun { why };
+            let outcome = Outcome::not_run(why);
             for job in rest {
                 case_table::settle_all(job, &outcome, emit);
             }
@@ -243,7 +243,7 @@ impl Pool {
 
     fn run_group(&mut self, job: GroupJob, emit: Emit, interrupt: &Interrupt) -> GroupEnd {
         if interrupt.urgency() > Urgency::None {
-            case_table::settle_all(job, &Outcome::NotRun { why: INTERRUPTED.into() }, emit);
+            case_table::settle_all(job, &Outcome::not_run(INTERRUPTED), emit);
             return GroupEnd::Interrupted;
         }
         let (ordinal, key) = (job.ordinal, job.key.clone());
@@ -256,9 +256,9 @@ impl Pool {
             GroupEnd::Done => {
                 Outcome::Crashed { message: "the worker ended the group without an outcome for this case".into() }
             }
-            GroupEnd::Interrupted => Outcome::NotRun { why: INTERRUPTED.into() },
+            GroupEnd::Interrupted => Outcome::not_run(INTERRUPTED),
             GroupEnd::GivenUp(message) => Outcome::Crashed { message: message.clone() },
-            GroupEnd::NoWorker(why) => Outcome::NotRun { why: no_worker(why) },
+            GroupEnd::NoWorker(why) => Outcome::not_run(no_worker(why)),
         };
         table.finish(&rest, emit);
         if matches!(end, GroupEnd::Done | GroupEnd::GivenUp(_)) {

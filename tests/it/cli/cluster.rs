@@ -1202,7 +1202,9 @@ fn all_jobs_are_listed_and_those_that_have_ended_are_removed() {
     assert!(said.contains("target/jobs/one: would be removed") && exists() == [true; 3], "{said}");
     // What a killed `prune` left is no job, and goes with the next one.
     let left = dir.path().join("target/jobs/.removing-1-four");
-    assert!(Command::new("cp").arg("-r").args([&dir.path().join("target/jobs/two"), &left]).status().unwrap().success());
+    assert!(
+        Command::new("cp").arg("-r").args([&dir.path().join("target/jobs/two"), &left]).status().unwrap().success()
+    );
     assert_eq!(runner(dir.path(), &["status", "--json"], 1).lines().count(), 3);
     let said = runner(dir.path(), &["prune", "--older-than", "0s"], 0);
     assert!(said.contains("target/jobs/one: removed") && !left.exists(), "{said}");

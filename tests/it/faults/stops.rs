@@ -74,7 +74,7 @@ fn expect_continued(bench: &Bench, before: &[Event]) {
 }
 
 fn not_run(left: &Left) -> Vec<String> {
-    let why = |outcome| if let Outcome::NotRun { why } = outcome { Some(why) } else { None };
+    let why = |outcome| if let Outcome::NotRun { why, .. } = outcome { Some(why) } else { None };
     left.records().cases.into_iter().filter_map(|record| why(record.outcome)).collect()
 }
 

@@ -295,7 +295,7 @@ fn a_named_variant_that_is_wrong_itself_judges_no_other() {
     let said = run(device(kernels), &against_naive(&["a"], Some(&copy_of_input())));
     assert!(matches!(said.outcome("naive"), Outcome::Wrong { .. }));
     let why = "`naive`, which it is compared with, did not pass its own check".to_owned();
-    assert_eq!(said.outcome("a"), Outcome::NotRun { why });
+    assert_eq!(said.outcome("a"), Outcome::not_run(why));
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn a_named_variant_that_is_not_there_judges_no_other() {
     job.cases.truncate(1);
     let said = run(device(rights(&["a"])), &job);
     let why = "`naive`, which it is compared with, is not in this run".to_owned();
-    assert_eq!(said.outcome("a"), Outcome::NotRun { why });
+    assert_eq!(said.outcome("a"), Outcome::not_run(why));
 }
 
 #[test]

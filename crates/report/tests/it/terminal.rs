@@ -145,7 +145,7 @@ fn an_interrupted_run_has_one_line_about_cases_not_run() {
     let mut records = counted(&["a", "b", "c", "d"]);
     records.header.complete = false;
     for record in &mut records.cases[1..] {
-        record.outcome = Outcome::NotRun { why: "interrupted".to_owned() };
+        record.outcome = Outcome::not_run("interrupted");
     }
     let text = runner_report::terminal(&records, PLAIN);
     let line = "Incomplete: 3 of 4 cases were not run. Add --resume to run what is missing.";

@@ -214,12 +214,12 @@ fn result(known: Known<'_>, row: &Row<'_>, group: &[&Row<'_>]) -> Option<RegimeR
 /// The records of a case, one per result; the first has its counters and notes.
 fn of_case(settled: Settled, results: Vec<Option<RegimeResult>>, has_clock: bool) -> Vec<CaseRecord> {
     let Settled { case, outcome, work, attempt } = settled;
-    let outcome = outcome.unwrap_or_else(|| Outcome::NotRun {
-        why: if attempt.launches.is_empty() {
-            "the run ended before this case".to_owned()
+    let outcome = outcome.unwrap_or_else(|| {
+        Outcome::not_run(if attempt.launches.is_empty() {
+            "the run ended before this case"
         } else {
-            "the run ended while it was measured".to_owned()
-        },
+            "the run ended while it was measured"
+        })
     });
     let verdict = match &outcome {
         Outcome::Wrong { mismatch } => Verdict::Mismatch(mismatch.clone()),

@@ -196,7 +196,7 @@ fn every_planned_case_has_a_record_in_the_manifests_order_whatever_became_of_the
         .cases
         .iter()
         .map(|r| {
-            let why = if let Outcome::NotRun { why } = &r.outcome { why.clone() } else { String::new() };
+            let why = if let Outcome::NotRun { why, .. } = &r.outcome { why.clone() } else { String::new() };
             (r.outcome.name(), why)
         })
         .collect();
@@ -222,7 +222,7 @@ fn a_run_is_complete_only_if_it_ended_and_left_no_case_out() {
     run.finish(true);
     assert!(records(&run).header.complete);
     let late = run.case("b", &at(1));
-    run.settled(&late, Outcome::NotRun { why: "the deadline".to_owned() }, None);
+    run.settled(&late, Outcome::not_run("the deadline"), None);
     assert!(!records(&run).header.complete);
 }
 

@@ -206,7 +206,7 @@ fn a_group_that_was_not_run_is_missing() {
     let mut parts = shards(2);
     let stopped = parts[0].events.iter_mut().rev().find(|event| settled(event).is_some()).unwrap();
     if let Event::CaseSettled { outcome, .. } = stopped {
-        *outcome = Outcome::NotRun { why: "interrupted".to_owned() };
+        *outcome = Outcome::not_run("interrupted");
     }
     let group = settled(stopped).unwrap().group.clone();
     let merged = one(&parts);

@@ -127,7 +127,7 @@ impl Run {
 fn message(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Crashed { message } | Outcome::LaunchError { message } => message,
-        Outcome::NotRun { why } => why,
+        Outcome::NotRun { why, .. } => why,
         other => panic!("{other:?} has no message"),
     }
 }

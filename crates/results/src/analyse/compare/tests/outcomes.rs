@@ -33,7 +33,7 @@ fn each_pair_of_outcomes_has_its_kind() {
     assert_eq!(compare(Outcome::Measured, excluded()), Some(Kind::Gone));
     assert_eq!(compare(excluded(), Outcome::Measured), Some(Kind::New));
     assert_eq!(compare(excluded(), excluded()), None);
-    let not_run = Outcome::NotRun { why: "interrupted".to_owned() };
+    let not_run = Outcome::not_run("interrupted");
     assert_eq!(compare(Outcome::Measured, not_run), Some(Kind::Gone));
     let expected = || Outcome::FailedAsExpected { end: Box::new(trap()) };
     assert_eq!(compare(expected(), expected()), Some(Kind::Same));
@@ -247,7 +247,8 @@ fn what_is_no_longer_proved_fails_where_the_caller_is_strict_and_nothing_else_do
     };
     let changed = |part: ManifestPart, effect: Effect| {
         let [base, new] = ["rel 1e-5", "rel 1e-2"].map(|text| Some(text.to_owned()));
-        let change = ManifestChange { effect, part, name: "y".to_owned(), variants: Vec::new(), base, new };
+        let change =
+            ManifestChange { effect, part, name: "y".to_owned(), variants: Vec::new(), base, new, unchecked: None };
         of_manifest(ManifestState::Changed(vec![change]))
     };
     for (mut found, strict) in [
