@@ -16,7 +16,7 @@ use crate::templates;
 use runner_files::file_names::{FileNames, hyphenated, slug};
 use runner_lang::format::plural;
 use runner_results::analyse;
-use runner_results::journal::{self, FolderLock, History, JournalError, Merged, Missing, RECORDS_FILE};
+use runner_results::journal::{self, FolderLock, History, JOURNAL_FILE, JournalError, Merged, Missing, RECORDS_FILE};
 use runner_results::stored::{self, ReadError, folder_of_device};
 use runner_types::{Environment, GroupKey, Records, RunContext, RunHeader, Shard};
 
@@ -122,25 +122,37 @@ fn failure(error: &ReadError) -> Failure {
 /// Folder for partial reports, which are not committed.
 const PARTIAL_REPORTS: &str = "target/reports";
 
-/// Folder for the report. A partial report never replaces a complete one.
+/// Folder for the report. A partial report never replaces a complete one, nor the results of a job newer ones.
 fn folder_for(part: &Merged, usual: &Path, target: &Target<'_>, console: &mut Console) -> Result<PathBuf, Failure> {
     let Some((header, _)) = part.run() else { return Ok(usual.to_owned()) };
     let is_part = header.narrowed.is_some() || !part.missing.is_empty();
     let is_whole = |known: &RunHeader| known.complete && known.narrowed.is_none();
     // An unreadable file is not a report.
-    if !is_part || !journal::header_of(&usual.join(RECORDS_FILE)).is_ok_and(|known| is_whole(&known)) {
+    let (kept, own) = if is_part && journal::header_of(&usual.join(RECORDS_FILE)).is_ok_and(|known| is_whole(&known)) {
+        ("the report of a complete run".to_owned(), "partial")
+    } else if let Some(newer) = target.job.and_then(|_| newer_run(part, usual)) {
+        (format!("results of a newer run, which was started at {newer}"), "older")
+    } else {
         return Ok(usual.to_owned());
-    }
+    };
     let mut name = usual.file_name().unwrap_or_default().to_owned();
     name.push(target.ending());
     let other = Path::new(PARTIAL_REPORTS).join(&header.experiment).join(name);
     refuse_path_outside(&other)?;
     console.say(&format!(
-        "warning: {} has the report of a complete run, which is kept; the partial report goes to {}",
+        "warning: {} has {kept} and is kept; the {own} report goes to {}",
         usual.display(),
         other.display()
     ));
     Ok(other)
+}
+
+/// When the run in a report's folder was started, if that is later than the merged runs. Unknown for a report without
+/// its journal, as in a fresh checkout.
+fn newer_run(part: &Merged, usual: &Path) -> Option<String> {
+    let found = journal::scan(&usual.join(JOURNAL_FILE)).ok()?;
+    let started = &found.run()?.context.started;
+    (started.as_str() > part.started()?).then(|| started.clone())
 }
 
 /// Folder of each report. Reports of one experiment on devices with the same name are distinguished by driver, then by

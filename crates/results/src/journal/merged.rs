@@ -94,6 +94,14 @@ impl Merged {
         }
     }
 
+    /// When the newest merged run was started: RFC 3339, UTC.
+    pub fn started(&self) -> Option<&str> {
+        match self.head.first() {
+            Some(Event::RunStarted { context, .. }) => Some(&context.started),
+            _ => None,
+        }
+    }
+
     /// Events before and after the groups.
     pub fn into_run_events(self) -> impl Iterator<Item = Event> {
         self.head.into_iter().chain(self.end)
