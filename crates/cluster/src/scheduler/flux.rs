@@ -10,10 +10,15 @@ impl Scheduler for Flux {
 
     fn submitter(&self) -> Submitter {
         Submitter::User {
-            cancelling: |name| format!("flux jobs --no-header --format='{{id}}' --name={name} | xargs -r flux cancel"),
+            // By default, `flux jobs` lists at most 1000 jobs.
+            cancelling: |name| {
+                format!("flux jobs --count=1000000 --no-header --format='{{id}}' --name={name} | xargs -r flux cancel")
+            },
             waiting: Some(|names| {
                 let each = |name: &String| {
-                    format!("$(flux jobs --no-header --format='--dependency=afterany:{{id}}' --name={name})")
+                    format!(
+                        "$(flux jobs --count=1000000 --no-header --format='--dependency=afterany:{{id}}' --name={name})"
+                    )
                 };
                 names.iter().map(each).collect::<Vec<_>>().join(" ")
             }),
