@@ -20,8 +20,8 @@ pub struct SubmitArgs {
     /// Manifests to run.
     #[arg(required_unless_present = "again", value_name = "MANIFEST")]
     pub manifests: Vec<PathBuf>,
-    /// Repeat this job's command. Only --dry-run, --wait, --rerun, --offline and options that permit something
-    /// can be added.
+    /// Repeat this job's command. Only --dry-run, --wait, --rerun, --after, --offline and options that permit
+    /// something can be added.
     #[arg(long, value_name = "JOB")]
     pub again: Option<PathBuf>,
     #[command(flatten)]
@@ -182,7 +182,7 @@ pub struct StatusArgs {
     /// Print one line of JSON for each job.
     #[arg(long)]
     pub json: bool,
-    /// Print again every five seconds, until no task is queued or running.
+    /// Print again every five seconds, until no task is queued or running and the results are collected.
     #[arg(long, requires = "job")]
     pub watch: bool,
 }

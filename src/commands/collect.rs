@@ -37,7 +37,8 @@ pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
         notify(line, &job, &headline, &collected, console);
     }
     // Mark the job even after a failure: a user who waits for this job finds its output in the log.
-    if let Err(error) = mark_collected(&args.job, submissions) {
+    let failure = collected.as_ref().err().map(Failure::first_line);
+    if let Err(error) = mark_collected(&args.job, submissions, failure) {
         // Users without write access can collect too.
         console.say(&format!("warning: could not mark the job as collected: {error}"));
     }
@@ -119,6 +120,9 @@ pub fn collect(
     let compared = compare_reports(job, &merged.reports, headline, console);
     for Report { folder, records, .. } in &merged.reports {
         headline.push(format!("{}: {}", records.header.experiment, runner_report::counts(records)));
+        let claims = runner_report::open_claims(records);
+        claims.iter().try_for_each(|line| console.print(&format!("{line}\n")))?;
+        headline.extend(claims);
         headline.extend(runner_report::verdict(records).map(|answer| answer.sentence));
         headline.push(format!("report: {}", folder.join(runner_report::REPORT_FILE).display()));
     }

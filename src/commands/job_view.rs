@@ -11,9 +11,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::hints;
+use runner_cluster::scheduler::Cause;
 use runner_cluster::{
-    Job, Known, ShardStatus, Snapshot, State, Submission, collected, collecting, logs_folder, now, settled_cases,
-    waiting_in_vain,
+    Job, Known, Settings, ShardStatus, Snapshot, State, Submission, collected, collecting, collecting_failure,
+    logs_folder, now, ran_cases, waiting_in_vain,
 };
 use runner_files::regular;
 use runner_lang::format::{about, plural, visible_json};
@@ -71,7 +72,7 @@ impl<'a> JobView<'a> {
         let cases = |shard: &ShardStatus| match shard.state {
             State::Done => job.cases(shard.work),
             State::Running | State::Queued | State::Failed | State::Lost => {
-                settled_cases(&job.folder(dir, shard.work), version)
+                ran_cases(&job.folder(dir, shard.work), version)
             }
             State::Damaged | State::Outdated | State::Unsubmitted => 0,
         };
@@ -81,7 +82,10 @@ impl<'a> JobView<'a> {
             let id = last.collect.clone()?;
             let (state, mut why) = collecting(job, last, known)?;
             if collected(dir) >= submissions.len() as u32 {
-                return Some((id, State::Done, String::new()));
+                return Some(match collecting_failure(dir) {
+                    None => (id, State::Done, String::new()),
+                    Some(failure) => (id, State::Failed, failure),
+                });
             }
             if let [(first, reason), rest @ ..] = &waiting_in_vain(dir, job, last, shards, known)[..] {
                 let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
@@ -107,6 +111,13 @@ impl<'a> JobView<'a> {
             edited,
             submitted,
         }
+    }
+
+    /// Whether something of the job is still queued or running: a task, or the collecting job.
+    pub fn is_open(&self) -> bool {
+        let of_tasks = self.shards.iter().map(|shard| shard.state);
+        let collecting = self.collecting.iter().map(|(_, state, _)| *state);
+        of_tasks.chain(collecting).any(|state| matches!(state, State::Queued | State::Running))
     }
 
     /// The job on one line.
@@ -279,6 +290,11 @@ pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
                 let _ = writeln!(text, "  {:<13}  {}: {line}", "", log.display());
             }
         }
+        for cause in [Cause::Time, Cause::Memory] {
+            if of_state.iter().any(|shard| shard.cause == Some(cause)) {
+                let _ = writeln!(text, "  {:<13}  {}", "", remedy(&job.settings, cause));
+            }
+        }
         let rest: Vec<&ShardStatus> = of_state.into_iter().skip(MOST_LINES).collect();
         for (why, count) in grouped(rest.iter().copied(), state, |shard| shard.why.as_str()) {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
@@ -309,6 +325,16 @@ pub fn listed(dir: &Path, job: &Job, shards: &[ShardStatus]) -> String {
         }
     }
     text
+}
+
+/// What to do about tasks that ran out of a resource.
+fn remedy(settings: &Settings, cause: Cause) -> &'static str {
+    match cause {
+        Cause::Time if settings.time_factor.is_some() => "the next submission allows more time (time_factor)",
+        Cause::Time => "out of time: submit again with a longer --time or more --requeues, or set time_factor",
+        Cause::Memory if settings.memory_factor.is_some() => "the next submission asks for more memory (memory_factor)",
+        Cause::Memory => "out of memory: submit again with more --memory, or set memory_factor",
+    }
 }
 
 /// Groups shards by a key, and counts each group.

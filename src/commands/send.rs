@@ -3,6 +3,7 @@
 //! Every submission is recorded before and after the scheduler receives it. An array whose submission the scheduler did
 //! not confirm keeps its place in the record, and is later found by its tag.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -13,8 +14,8 @@ use crate::console::Console;
 use crate::failure::Failure;
 use runner_cluster::scheduler::{Part, Queue, QueueError, Script, ScriptError, Sent, Submitter, listed_name};
 use runner_cluster::{
-    Array, Job, Known, Retry, Settings, ShardStatus, State, Submission, Work, collected, collecting, logs_folder, now,
-    user,
+    Array, Job, Known, Retry, Settings, ShardStatus, State, Submission, Work, collected, collecting, logs_folder,
+    mark_collected, now, user,
 };
 use runner_files::atomic;
 use runner_files::regular;
@@ -146,11 +147,22 @@ pub fn show((dir, job, limits): Place<'_>, batch: Batch, console: &mut Console) 
 /// Prints the submission commands of scripts, with the words that make them wait for other jobs. A search's last task
 /// starts after all others.
 fn print_commands(job: &Job, scripts: &[Script], waiting: &str, console: &mut Console) -> Result<(), Failure> {
+    let of_user = match job.settings.scheduler.submitter() {
+        Submitter::User { waiting, .. } => Some(waiting),
+        Submitter::Program(_) => None,
+    };
     for (rest, script) in (0..scripts.len()).rev().zip(scripts) {
-        if rest == 0 && job.searches && job.settings.scheduler.queue().is_none() {
-            console.print("# when all of these have ended:\n")?;
-        }
-        console.print(&format!("{}\n", script.command(waiting).map_err(Failure::usage)?))?;
+        let ends_search = rest == 0 && job.searches;
+        let waiting = match of_user {
+            // All tasks of the job have the same name, and those of the shards are in the queue by then.
+            Some(Some(after)) if ends_search => Cow::Owned(after(&[listed_name(job)])),
+            Some(None) if ends_search => {
+                console.print("# when all of these have ended:\n")?;
+                Cow::Borrowed(waiting)
+            }
+            _ => Cow::Borrowed(waiting),
+        };
+        console.print(&format!("{}\n", script.command(&waiting).map_err(Failure::usage)?))?;
     }
     Ok(())
 }
@@ -192,17 +204,21 @@ pub fn send(
     let shown = word(&dir.strip_prefix(&job.directory).unwrap_or(dir).to_string_lossy())?;
     let Some(queue) = job.settings.scheduler.queue() else {
         print_commands(job, &arrays, &after.words, console)?;
-        if job.searches {
-            return console.print(&format!("runner status {shown}\n"));
-        }
-        let out = job.out.as_ref().map(|out| word(&format!("--out={}", out.display()))).transpose()?;
-        let out = out.map(|out| format!(" {out}")).unwrap_or_default();
-        return console.print(&format!("runner status {shown}\nrunner collect {shown}{out}\n"));
+        console.print(&format!("runner status {shown}\n"))?;
+        return if job.searches { Ok(()) } else { print_collecting((dir, job), console) };
     };
     let mut sender = Sender { dir, job, queue, submission, open, after: after.ids };
     let ended = if sent == 0 { None } else { sender.arrays(parts.into_iter().zip(arrays), console)? };
     sender.finish(ended, collecting, &tag, console)?;
     console.print(&format!("runner status {shown}\n"))
+}
+
+/// Prints the command that collects the results.
+fn print_collecting((dir, job): (&Path, &Job), console: &mut Console) -> Result<(), Failure> {
+    let shown = word(&dir.strip_prefix(&job.directory).unwrap_or(dir).to_string_lossy())?;
+    let out = job.out.as_ref().map(|out| word(&format!("--out={}", out.display()))).transpose()?;
+    let out = out.map(|out| format!(" {out}")).unwrap_or_default();
+    console.print(&format!("runner collect {shown}{out}\n"))
 }
 
 /// Submits the tasks of the last submission that a limit on queued tasks has held back. Their script must have the hash
@@ -252,18 +268,45 @@ fn resubmitted(mut script: Script, own: &Path) -> Result<Script, Failure> {
 /// Resubmits the collecting job, unless the last submission's is queued or running, or the results are already
 /// collected.
 pub fn collect_again(
-    (dir, job, limits): Place<'_>,
-    submissions: &mut [Submission],
+    place: Place<'_>,
+    submissions: &[Submission],
     shards: &[ShardStatus],
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let open = Open::find(dir, job, submissions, shards);
-    let count = submissions.len() as u32;
+    let open = Open::find(place.0, place.1, submissions, shards);
+    if open.collecting.is_some() || collected(place.0) >= submissions.len() as u32 {
+        return Ok(());
+    }
+    collect_after(place, (submissions, open), shards, console)
+}
+
+/// Replaces the collecting job, whose options have changed since it was submitted.
+pub fn collect_otherwise(
+    place: Place<'_>,
+    submissions: &[Submission],
+    shards: &[ShardStatus],
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let (dir, job, _) = place;
+    if job.settings.scheduler.queue().is_none() {
+        return print_collecting((dir, job), console);
+    }
+    mark_collected(dir, 0, None).map_err(Failure::environment)?;
+    collect_after(place, (submissions, Open::find(dir, job, submissions, shards)), shards, console)
+}
+
+/// Submits a collecting job for the last submission, to start when the open tasks have ended.
+fn collect_after(
+    (dir, job, limits): Place<'_>,
+    (submissions, open): (&[Submission], Open),
+    shards: &[ShardStatus],
+    console: &mut Console,
+) -> Result<(), Failure> {
     let Some((queue, submission)) = job.settings.scheduler.queue().zip(submissions.last()) else { return Ok(()) };
     // The collecting job depends on the arrays, so their ids must be known first.
     let is_unknown =
         open.arrays.is_empty() && shards.iter().any(|shard| !shard.state.is_missing() && shard.journal.is_none());
-    if is_unknown || open.collecting.is_some() || collected(dir) >= count || submission.cancelled.is_some() {
+    if is_unknown || submission.cancelled.is_some() {
         return Ok(());
     }
     let part = Part { longest: limits.collecting, ..whole((dir, job, limits), submission) };
@@ -406,6 +449,7 @@ impl Sender<'_> {
                     self.write()?;
                 }
                 Sent::Refused(why) => {
+                    let why = part.grown().map_or(why.clone(), |grown| format!("{why} ({grown})"));
                     self.submission.arrays.pop();
                     self.submission.refused = Some(why.clone());
                     self.write()?;
@@ -556,7 +600,7 @@ fn parts<'a>(place: Place<'a>, submission: &Submission, tasks: std::ops::Range<u
 
 fn word(text: &str) -> Result<String, Failure> {
     shlex::try_quote(text)
-        .map(std::borrow::Cow::into_owned)
+        .map(Cow::into_owned)
         .map_err(|_| Failure::usage(format!("{text:?} cannot be passed to a shell command")))
 }
 

@@ -61,8 +61,7 @@ fn one(dir: &Path, args: &StatusArgs, console: &mut Console) -> Result<Exit, Fai
         let (shards, silence) = look(dir, &job, &mut submissions, &mut known, console);
         warn_of(silence, console);
         let view = JobView::new(dir, &job, &submissions, &shards, &known);
-        let is_open = shards.iter().any(|shard| matches!(shard.state, State::Queued | State::Running));
-        let waits = args.watch && is_open;
+        let waits = args.watch && view.is_open();
         if args.json {
             console.print(&format!("{}\n", view.json()))?;
         } else {

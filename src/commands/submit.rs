@@ -22,7 +22,7 @@ use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::refuse_path_outside;
-use describe::Described;
+use describe::{Described, Earlier};
 use new_folder::NewFolder;
 use other_version::refuse_other_version;
 use runner_cluster::scheduler::Cause;
@@ -54,7 +54,7 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     let folder = NewFolder::create(&dir)?;
     let lock = lock(&dir, console)?;
-    let mut earlier = describe::same_job(&dir, &mut described.job)?;
+    let Earlier { submissions: mut earlier, collects_otherwise } = describe::same_job(&dir, &mut described.job)?;
     if earlier.is_empty() && !args.sending.rerun.is_empty() {
         return Err(rerun::unsubmitted(&described.job));
     }
@@ -84,6 +84,10 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     described.job.program = ahead::keep_this_program(&dir, &hash)?;
     let job = &described.job;
     if chosen.is_empty() {
+        if collects_otherwise {
+            refuse_while_held_back(job, &earlier)?;
+            job.write(&dir).map_err(Failure::environment)?;
+        }
         if let Some(after) = unconfirmed_until(&earlier) {
             console.say(&format!(
                 "job {}: the scheduler has not confirmed the last tasks yet; run the command again after {after}",
@@ -91,7 +95,7 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
             ));
             return Ok(Exit::CaseFailed);
         }
-        nothing_missing(args, &described, &mut earlier, &shards, console)?;
+        nothing_missing(args, &described, (&earlier, collects_otherwise), &shards, console)?;
     } else {
         for (experiment, groups) in job.experiments.iter().zip(&described.groups) {
             if earlier.is_empty() || !are_groups_sound(&dir, experiment) {
@@ -104,6 +108,20 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     }
     drop((lock, folder));
     if args.sending.wait { wait::wait(&dir, args.out.as_deref(), console) } else { Ok(Exit::Success) }
+}
+
+/// Refuses to replace the collecting job while it has tasks to submit.
+fn refuse_while_held_back(job: &Job, earlier: &[Submission]) -> Result<(), Failure> {
+    let last = earlier.last().filter(|_| job.settings.scheduler.queue().is_some());
+    let held_back = last.filter(|last| last.refused.is_none() && last.cancelled.is_none());
+    match held_back.map_or(0, |last| last.tasks.len() - last.sent()) {
+        0 => Ok(()),
+        count => Err(Failure::usage(format!(
+            "job {}: --out, --gate and --compare-with can change once its last {} submitted",
+            job.name,
+            if count == 1 { "task is".to_owned() } else { format!("{count} tasks are") }
+        ))),
+    }
 }
 
 /// When an unconfirmed array will count as rejected, if there is one: the UTC time of day.
@@ -123,7 +141,7 @@ fn dry_run(
     console: &mut Console,
 ) -> Result<Exit, Failure> {
     let dir = described.dir.clone();
-    let mut earlier = describe::same_job(&dir, &mut described.job)?;
+    let mut earlier = describe::same_job(&dir, &mut described.job)?.submissions;
     let job = &described.job;
     let mut shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, job, &mut earlier, console) };
     let is_edited = |snapshot: &Snapshot| snapshot.edited(&dir).next().is_some();
@@ -202,17 +220,22 @@ fn batch(
     Batch { number: earlier.len() as u32 + 1, tasks, retries, snapshot, files, after: After::default() }
 }
 
-/// Says that there is nothing to submit, and shows what the user has to submit. Submits the collecting job if the last submission has none.
+/// Says that there is nothing to submit, and shows what the user has to submit. Submits the collecting job if the last
+/// submission has none, or if it is to collect in another way.
 fn nothing_missing(
     args: &SubmitArgs,
     described: &Described,
-    earlier: &mut [Submission],
+    (earlier, collects_otherwise): (&[Submission], bool),
     shards: &[ShardStatus],
     console: &mut Console,
 ) -> Result<(), Failure> {
     console.print(&nothing_to_do(args, described))?;
     let place = (described.dir.as_path(), &described.job, described.limits);
     send::show_unstarted(place, earlier, shards, console)?;
+    if collects_otherwise {
+        console.say("the results are collected with the new options");
+        return send::collect_otherwise(place, earlier, shards, console);
+    }
     send::collect_again(place, earlier, shards, console)
 }
 

@@ -92,8 +92,8 @@ pub struct Experiment {
 }
 
 /// Options that a job file may contain: those with a value, then flags.
-const WITH_VALUE: [&str; 5] = ["--backend", "--sim-device", "--set", "--filter", "--variant"];
-const FLAGS: [&str; 5] = ["--no-sanitize", "--counters", "--memcheck", "--energy", "--thorough"];
+const WITH_VALUE: [&str; 6] = ["--backend", "--sim-device", "--set", "--filter", "--variant", "--processes"];
+const FLAGS: [&str; 6] = ["--no-sanitize", "--counters", "--memcheck", "--energy", "--thorough", "--lines"];
 
 /// Rejects unknown options, because others may have written the file.
 fn options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -295,15 +295,26 @@ pub fn logs_folder(dir: &Path) -> PathBuf {
     dir.join("logs")
 }
 
-/// Records that the results of the first `submissions` submissions were collected.
-pub fn mark_collected(dir: &Path, submissions: u32) -> Result<(), WriteError> {
-    sealed::write(&dir.join(COLLECTED), submissions.to_string().as_bytes())
+/// Records that the results of the first `submissions` submissions were collected, or why that failed.
+pub fn mark_collected(dir: &Path, submissions: u32, failure: Option<&str>) -> Result<(), WriteError> {
+    let failure = failure.map(|why| format!("\n{why}")).unwrap_or_default();
+    sealed::write(&dir.join(COLLECTED), format!("{submissions}{failure}").as_bytes())
 }
 
-/// Number of submissions whose results were collected.
+/// Number of submissions for which collecting has ended.
 pub fn collected(dir: &Path) -> u32 {
-    let text = sealed::read(&dir.join(COLLECTED)).and_then(|text| String::from_utf8(text).ok());
-    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+    collecting_end(dir).0
+}
+
+/// Why the last collecting failed, if it did.
+pub fn collecting_failure(dir: &Path) -> Option<String> {
+    collecting_end(dir).1
+}
+
+fn collecting_end(dir: &Path) -> (u32, Option<String>) {
+    let text = sealed::read(&dir.join(COLLECTED)).and_then(|text| String::from_utf8(text).ok()).unwrap_or_default();
+    let (number, failure) = text.split_once('\n').map_or((text.as_str(), None), |(number, why)| (number, Some(why)));
+    (number.parse().unwrap_or(0), failure.map(str::to_owned))
 }
 
 /// Subfolders of a folder, without symbolic links; empty if the folder does not exist.

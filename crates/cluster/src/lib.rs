@@ -21,16 +21,16 @@ mod submission;
 mod view;
 
 pub use groups::{are_groups_sound, read_groups, write_groups};
-pub use job::{Experiment, Job, JobError, Work, collected, logs_folder, mark_collected, shards_folder};
+pub use job::{
+    Experiment, Job, JobError, Work, collected, collecting_failure, logs_folder, mark_collected, shards_folder,
+};
 pub use kept_programs::{check_program, hash_of_program, keep_program, remove_unused_programs};
 pub use layers::{SETTINGS_FILE, SettingsError, project_code, read_layer, resolve};
 pub use log::{OUT_OF_MEMORY, TIME_WAS_NEAR, TaskEvent, TaskLog};
 pub use memory_kills::MemoryKills;
 pub use pack::pack;
 pub use settings::{SchedulerKind, Seconds, Settings};
-pub use shards::{
-    Outdated, apply_to, finished_journal, is_done, is_reported, mark_outdated, next_attempt, settled_cases,
-};
+pub use shards::{Outdated, apply_to, finished_journal, is_done, is_reported, mark_outdated, next_attempt, ran_cases};
 pub use snapshot::{Snapshot, SnapshotError, plain_path};
 pub use status::{ShardStatus, State, collecting, status, waiting_in_vain};
 pub use submission::{Array, Retry, Submission};

@@ -269,6 +269,17 @@ impl Part<'_> {
         Some(format!("{}{unit}", number.ceil() as u64))
     }
 
+    /// The limits that were raised because earlier tasks ran out of a resource, and how to lower them; `None` without any.
+    pub fn grown(&self) -> Option<String> {
+        let settings = &self.job.settings;
+        let memory = self.memory().filter(|_| self.retry.memory > 0 && settings.memory_factor.is_some());
+        let memory = memory.map(|memory| format!("memory = {memory:?} after memory_factor"));
+        let has_time = self.retry.time > 0 && settings.time_factor.is_some();
+        let time = has_time.then(|| format!("time = \"{}min\" after time_factor", self.minutes()));
+        let raised: Vec<String> = memory.into_iter().chain(time).collect();
+        (!raised.is_empty()).then(|| format!("asked for {}; lower the factor if that is too much", raised.join(", ")))
+    }
+
     fn minutes(&self) -> u64 {
         self.limit().div_ceil(60).max(1)
     }

@@ -104,15 +104,15 @@ pub fn apply_to(journal: &Path, version: &str) -> Result<(), WriteError> {
     sealed::write(&journal.with_file_name(APPLIES), version.as_bytes())
 }
 
-/// Number of cases that the last attempt at a shard has settled so far for `version`.
-pub fn settled_cases(folder: &Path, version: Option<&str>) -> u64 {
+/// Number of cases that the last attempt at a shard has run so far for `version`.
+pub fn ran_cases(folder: &Path, version: Option<&str>) -> u64 {
     let Some(last) = attempts(folder).pop().filter(|attempt| !attempt.join(OUTDATED).exists()) else { return 0 };
     // The last line may be incomplete.
     let journal = last.join(JOURNAL_FILE);
     let history = journal::read(&journal).and_then(Contents::into_history).ok();
     let counted =
         history.filter(|history| history.run().is_some_and(|run| counts_for(&journal, &run.context, version)));
-    counted.map_or(0, |history| history.settled().count() as u64)
+    counted.map_or(0, |history| history.ran() as u64)
 }
 
 pub fn mark_outdated(journal: &Path, mark: Outdated) -> Result<(), WriteError> {

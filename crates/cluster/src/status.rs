@@ -199,9 +199,7 @@ fn explain(
     let at = own.map_or(seen_at, |line| seconds(&line.at)).max(seconds(&submission.submitted));
     let on = |nodes: &str| if nodes.is_empty() { String::new() } else { format!(" on {nodes}") };
     let (state, why, last) = match (own.map(|line| &line.event), sighting, outcome) {
-        (Some(TaskEvent::Requeued { .. }), ..) => {
-            (State::Queued, "it asked to be restarted".to_owned(), "waiting when last seen".to_owned())
-        }
+        (Some(TaskEvent::Requeued { .. }), ..) => (State::Queued, restarts(&said), "waiting when last seen".to_owned()),
         (Some(_), ..) => {
             let place = on(last_node(log));
             (State::Running, place.trim_start().to_owned(), format!("running{place} when last seen"))
@@ -214,7 +212,9 @@ fn explain(
             (State::Running, place.trim_start().to_owned(), format!("running{place} when last seen"))
         }
         (None, Some(Sighting { seen, .. }), _) => {
-            (State::Queued, seen.reason.clone(), "waiting when last seen".to_owned())
+            let restarted = if log.is_empty() { String::new() } else { restarts(&said) };
+            let why = [seen.reason.clone(), restarted].into_iter().filter(|part| !part.is_empty());
+            (State::Queued, why.collect::<Vec<_>>().join("; "), "waiting when last seen".to_owned())
         }
         (None, None, _) if id.is_empty() => {
             let why = "it is unknown whether the scheduler has accepted it".to_owned();
@@ -238,6 +238,12 @@ fn explain(
     } else {
         (state, why)
     }
+}
+
+/// Why a task waits that has started before, with its last words.
+fn restarts(said: &str) -> String {
+    let why = if said.is_empty() { String::new() } else { format!(": {said}") };
+    format!("it is restarted{why}")
 }
 
 /// Converts an RFC 3339 time to seconds since 1970.

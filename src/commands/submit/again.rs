@@ -53,7 +53,8 @@ pub fn arguments(args: &SubmitArgs, dir: &Path) -> Result<SubmitArgs, Failure> {
     })
 }
 
-fn read(words: &[String]) -> Result<SubmitArgs, Failure> {
+/// Parses the words of a submitting command.
+pub fn read(words: &[String]) -> Result<SubmitArgs, Failure> {
     let program = std::iter::once("runner").chain(words.iter().map(String::as_str));
     match Cli::read(program).map_err(Failure::usage)?.command {
         Command::Submit(args) => Ok(*args),

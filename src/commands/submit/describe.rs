@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
+use super::again;
 use crate::cli::{BackendChoice, SiteArgs, SubmitArgs};
 use crate::commands::jobs::JOBS;
-use crate::commands::plan;
 use crate::commands::send::Limits;
+use crate::commands::{hints, plan};
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::session::HostCode;
@@ -17,6 +18,7 @@ use runner_cluster::{
 use runner_compile::Cache;
 use runner_experiment::Manifest;
 use runner_files::file_names::{hyphenated, slug};
+use runner_lang::format::plural;
 use runner_plan::Shards;
 use runner_types::{BackendKind, DeviceInfo, GroupPlace, sha256_hex};
 
@@ -230,33 +232,100 @@ fn new_identity(dir: &Path) -> String {
     sha256_hex(text.as_bytes()).chars().take(8).collect()
 }
 
+/// What the folder of a job already holds.
+#[derive(Debug, Default)]
+pub struct Earlier {
+    pub submissions: Vec<Submission>,
+    /// Whether the job now collects in another way: into another folder, with another base or other consequences.
+    pub collects_otherwise: bool,
+}
+
 /// Earlier submissions of the job in `dir`, which `job` then continues. Fails if it is a different job.
-pub fn same_job(dir: &Path, job: &mut Job) -> Result<Vec<Submission>, Failure> {
+pub fn same_job(dir: &Path, job: &mut Job) -> Result<Earlier, Failure> {
     if !Job::exists(dir) {
-        return Ok(Vec::new());
+        return Ok(Earlier::default());
     }
     let known = Job::read(dir).map_err(Failure::environment)?;
-    // A search starts again after an edit of its manifest.
-    let hash = |e: &Experiment| (!known.searches).then(|| e.hash.clone());
-    let experiments =
-        |job: &Job| job.experiments.iter().map(|e| (e.manifest.clone(), hash(e), e.seconds.len())).collect::<Vec<_>>();
+    if let Some(what) = difference(&known, job) {
+        return Err(Failure::usage(format!(
+            "{} already contains a job with {what}: choose another --name, or remove that job with {}",
+            dir.display(),
+            hints::of_job("prune", dir)
+        )));
+    }
+    let collects_otherwise = (&known.out, &known.compare_with, known.gate) != (&job.out, &job.compare_with, job.gate);
+    job.id = known.id;
+    if !known.searches {
+        // Groups keep the shards of the first submission.
+        job.experiments = known.experiments;
+    }
+    let submissions = Submission::all(dir, job).map_err(Failure::environment)?;
+    Ok(Earlier { submissions, collects_otherwise })
+}
+
+/// How a job differs from the one in its folder, apart from what may change between submissions: the settings of the
+/// scheduler, and how results are collected.
+fn difference(known: &Job, job: &Job) -> Option<String> {
     // Different names may map to the same folder.
-    let what = if known.name != job.name {
-        "a different name"
-    } else if experiments(&known) != experiments(job) {
-        "different manifests or a different --min-task-time"
-    } else if known.options != job.options {
-        "different options"
-    } else {
-        job.id = known.id;
-        if !known.searches {
-            // Groups keep the shards of the first submission.
-            job.experiments = known.experiments;
-        }
-        return Submission::all(dir, job).map_err(Failure::environment);
+    if known.name != job.name {
+        return Some(format!("a different name (`{}`)", known.name));
+    }
+    if known.searches != job.searches {
+        return Some(if known.searches { "a search" } else { "a run instead of a search" }.to_owned());
+    }
+    // Older versions did not keep the command.
+    let has_command = job.searches && !known.command.is_empty();
+    let of_search = |job: &Job| if has_command { searched(job) } else { Vec::new() };
+    let words = |job: &Job| [job.options.clone(), of_search(job)].concat();
+    if let Some(options) = differing(&words(known), &words(job)) {
+        return Some(format!("different options ({options})"));
+    }
+    if known.device != job.device {
+        let device = |job: &Job| job.device.clone().unwrap_or_else(|| "the simulator".to_owned());
+        return Some(format!("a different device (there {}, here {})", device(known), device(job)));
+    }
+    let manifests = |job: &Job| job.experiments.iter().map(|e| e.manifest.display().to_string()).collect::<Vec<_>>();
+    if manifests(known) != manifests(job) {
+        let differing = differing(&manifests(known), &manifests(job));
+        return Some(format!("different manifests ({})", differing.unwrap_or_else(|| "in another order".to_owned())));
+    }
+    let mut pairs = known.experiments.iter().zip(&job.experiments);
+    // A search starts again after an edit of its manifest.
+    if let Some((_, edited)) = pairs.clone().find(|(known, own)| !job.searches && known.hash != own.hash) {
+        return Some(format!("another version of {}", edited.manifest.display()));
+    }
+    let (known, own) = pairs.find(|(known, own)| known.seconds.len() != own.seconds.len())?;
+    let option = if job.searches { "--tune" } else { "--min-task-time" };
+    let counts = [known, own].map(|experiment| experiment.seconds.len() - usize::from(job.searches));
+    Some(format!("a different {option} ({} there, {} here)", plural(counts[0] as u64, "shard"), counts[1]))
+}
+
+/// Where and how a search runs, by the command that submitted it. The job itself does not say, since others may be able
+/// to write to it; a command of another user that cannot be read counts as different.
+fn searched(job: &Job) -> Vec<String> {
+    let Some(given) = again::read(&job.command).ok() else { return vec!["an unknown command".to_owned()] };
+    given.out.iter().map(|out| format!("--out={}", out.display())).chain(given.options).collect()
+}
+
+/// Words that only one of two lists has.
+fn differing(there: &[String], here: &[String]) -> Option<String> {
+    let without = |all: &[String], other: &[String]| {
+        let words: Vec<&str> = all.iter().filter(|word| !other.contains(word)).map(String::as_str).collect();
+        if words.is_empty() { "none".to_owned() } else { format!("`{}`", words.join(" ")) }
     };
-    Err(Failure::usage(format!(
-        "{} already contains a job with {what}: choose another --name, or remove that folder",
-        dir.display()
-    )))
+    let texts = (without(there, here), without(here, there));
+    (texts != ("none".to_owned(), "none".to_owned())).then(|| format!("there {}, here {}", texts.0, texts.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_named() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(differing(&words("a b c"), &words("a b c")), None);
+        assert_eq!(differing(&words("a b c"), &words("a d")).as_deref(), Some("there `b c`, here `d`"));
+        assert_eq!(differing(&words("a"), &words("a d")).as_deref(), Some("there none, here `d`"));
+    }
 }

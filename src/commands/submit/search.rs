@@ -118,7 +118,7 @@ fn send(
     refuse_path_outside(&dir)?;
     let folder = if args.sending.dry_run { None } else { Some(NewFolder::create(&dir)?) };
     let lock = if folder.is_some() { lock(&dir, console)? } else { None };
-    let mut earlier = describe::same_job(&dir, &mut job)?;
+    let mut earlier = describe::same_job(&dir, &mut job)?.submissions;
     let shards = if earlier.is_empty() { Vec::new() } else { status::shards(&dir, &job, &mut earlier, console) };
     let is_other = |sent: &Submission| sent.files.as_ref().is_some_and(|files| *files != version);
     refuse_other_version(&dir, &earlier, &shards, is_other)?;

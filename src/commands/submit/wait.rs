@@ -28,6 +28,9 @@ pub fn wait(dir: &Path, out: Option<&Path>, console: &mut Console) -> Result<Exi
     let (mut last, mut ended) = (String::new(), None);
     let (mut silence, mut asks_at) = (Duration::ZERO, Instant::now());
     let mut known = Known::read(dir);
+    if job.settings.scheduler.queue().is_none() {
+        console.say("waiting for the tasks: run the commands above in another terminal; Ctrl-C ends only the waiting");
+    }
     loop {
         let mut submissions = Submission::all(dir, &job).map_err(Failure::environment)?;
         let shards = if Instant::now() < asks_at {

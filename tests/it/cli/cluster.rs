@@ -1,6 +1,7 @@
 //! `runner submit`, `status` and `collect`, as a user types them. Shell scripts emulate Slurm: every task of a job
 //! array runs before `sbatch` returns. `tests/slurm` uses a real Slurm.
 
+mod collecting;
 mod snapshots;
 mod versions;
 
@@ -177,7 +178,10 @@ fn the_shards_of_a_search_are_tasks_and_its_finalists_are_measured_after_them() 
     for (options, expected) in [
         (&["--", "--bugdet", "3"][..], "error: unexpected argument '--bugdet' found"),
         (&["--", "--shard", "1/2"], "--shard and --simulate cannot be used with `submit --tune`"),
-        (&["--filter", "variant=plain"], "tune-scale already contains a job with different options"),
+        (
+            &["--filter", "variant=plain"],
+            "tune-scale already contains a job with different options (there `--out=out --budget 100% --finalists 2`, here `--filter=variant=plain`)",
+        ),
     ] {
         let said = runner(dir.path(), &[&words[..], options].concat(), 2);
         assert!(said.contains(expected) && !said.contains("error: error"), "{said}");
@@ -588,12 +592,20 @@ fn submitting_again_sends_only_what_is_missing() {
     assert!(said.contains("8 shards: 7 done, 1 queued"), "{said}");
     assert!(submit(dir.path(), "experiments/scale.toml", &[], 0).contains("no shard is missing"));
     let refused = submit(dir.path(), "experiments/scale.toml", &["--energy"], 2);
-    assert!(refused.contains("already contains a job with different options: choose another --name"), "{refused}");
+    assert!(
+        refused.contains(
+            "already contains a job with different options (there none, here `--energy`): choose another --name"
+        ),
+        "{refused}"
+    );
     // Both names map to the same folder.
     let words = ["submit", "experiments/scale.toml", "--backend", "sim", "--set", "n=256,512", "--min-task-time", "0s"];
     let named = |name: &str, code| runner(dir.path(), &[&words[..], &["--name", name]].concat(), code);
     let refused = named("job!", 2);
-    assert!(refused.contains("already contains a job with a different name: choose another --name"), "{refused}");
+    assert!(
+        refused.contains("already contains a job with a different name (`job`): choose another --name"),
+        "{refused}"
+    );
     // The folder's name keeps upper and lower case.
     assert!(named("Wall A", 0).contains("runner status target/jobs/Wall-A\n"));
 }
@@ -1137,7 +1149,7 @@ fn tasks_of_a_scheduler_that_is_not_asked_are_cancelled_by_a_command() {
     let commands = [
         ("pbs", "qselect -u \"$USER\" -N runner-job | xargs -r qdel"),
         ("lsf", "bkill -J runner-job 0"),
-        ("flux", "flux jobs --no-header --format='{id}' --name=runner-job | xargs -r flux cancel"),
+        ("flux", "flux jobs --count=1000000 --no-header --format='{id}' --name=runner-job | xargs -r flux cancel"),
     ];
     for (scheduler, command) in commands {
         let dir = project(manifest);

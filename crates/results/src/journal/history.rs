@@ -207,6 +207,11 @@ impl History {
         })
     }
 
+    /// Number of cases that were run and have an outcome, whether or not the last run planned them.
+    pub fn ran(&self) -> usize {
+        self.settled.values().filter(|attempt| attempt.is_run).count()
+    }
+
     /// Events of all finished cases, whether or not the last run planned them.
     pub fn settled(&self) -> impl Iterator<Item = (&CaseKey, impl DoubleEndedIterator<Item = &Event> + Clone)> {
         self.settled.iter().map(|(key, attempt)| (key, attempt.lines.iter().map(|(_, event)| event)))
