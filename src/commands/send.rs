@@ -536,6 +536,12 @@ fn place(queue: &dyn Queue, script: &Script, tag: &str, console: &mut Console) -
     sent
 }
 
+/// A submission of a version that needs no task: `snapshot` and `files` identify it.
+pub fn without_tasks(number: u32, (snapshot, files): (String, String)) -> Submission {
+    let (tasks, retries, after) = (Vec::new(), Vec::new(), After::default());
+    submission(Batch { number, tasks, retries, snapshot, files: Some(files), after })
+}
+
 fn submission(batch: Batch) -> Submission {
     let Batch { number, tasks, retries, snapshot, files, .. } = batch;
     let submitted = humantime::format_rfc3339_seconds(calendar_time(SystemTime::now())).to_string();

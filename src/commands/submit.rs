@@ -27,7 +27,8 @@ use new_folder::NewFolder;
 use other_version::refuse_other_version;
 use runner_cluster::scheduler::Cause;
 use runner_cluster::{
-    self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, are_groups_sound, pack, write_groups,
+    self, Job, Known, Retry, ShardStatus, Snapshot, State, Submission, Work, are_groups_sound, finished_attempts, pack,
+    write_groups,
 };
 use runner_experiment::Manifest;
 use runner_lang::format::{about, plural};
@@ -72,10 +73,14 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
     refuse_other_version(&dir, &earlier, &shards, |sent| {
         Snapshot::read(&dir, &sent.snapshot).is_ok_and(|s| is_other(&s))
     })?;
-    let finished = outdated::find(&dir, job, &manifests, &ready.kernels, Some(&ready.files));
+    let finished = outdated::find(&dir, job, &manifests, &ready.kernels);
     finished.mark(earlier.len() as u32, &ready.files)?;
-    if !finished.outdated.is_empty() {
-        shards = runner_cluster::status(&dir, job, &earlier, &Known::read(&dir));
+    // Without missing shards, no task is submitted, but the job is of this version from now on.
+    let next = send::without_tasks(earlier.len() as u32 + 1, (ready.snapshot.clone(), ready.files.clone()));
+    let is_other = Submission::version(&earlier).is_some_and(|version| version != ready.files);
+    if is_other || !finished.outdated.is_empty() {
+        let all = earlier.iter().cloned().chain(is_other.then(|| next.clone())).collect::<Vec<_>>();
+        shards = runner_cluster::status(&dir, job, &all, &Known::read(&dir));
     }
     let chosen = chosen(args, job, &earlier, &shards)?;
     if !args.sending.rerun.is_empty() {
@@ -94,6 +99,10 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
                 job.name
             ));
             return Ok(Exit::CaseFailed);
+        }
+        if is_other {
+            next.write(&dir).map_err(Failure::environment)?;
+            earlier.push(next);
         }
         nothing_missing(args, &described, (&earlier, collects_otherwise), &shards, console)?;
     } else {
@@ -148,11 +157,13 @@ fn dry_run(
     refuse_other_version(&dir, &earlier, &shards, |sent| {
         Snapshot::read(&dir, &sent.snapshot).is_ok_and(|s| is_edited(&s))
     })?;
-    if shards.iter().any(|shard| shard.state == State::Done) {
+    if job.work().any(|work| finished_attempts(&job.folder(&dir, work)).next().is_some()) {
         let kernels = ahead::compile_in_place(args, manifests, &described, console)?;
-        for (work, _) in outdated::find(&dir, job, manifests, &kernels, None).outdated {
+        let found = outdated::find(&dir, job, manifests, &kernels);
+        let outdated = found.outdated.iter().map(|(work, _)| (*work, State::Outdated));
+        for (work, state) in outdated.chain(found.current.iter().map(|current| (current.work, State::Done))) {
             let changed = shards.iter_mut().filter(|shard| shard.work == work);
-            changed.for_each(|shard| shard.state = State::Outdated);
+            changed.for_each(|shard| shard.state = state);
         }
     }
     let chosen = chosen(args, job, &earlier, &shards)?;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Jobs are cancelled right after their first tasks have begun, CANCELS times eight tasks (10 for 80): none of them comes back.
+# Tasks that wait are cancelled with their whole array.
 . "$(dirname "$0")/common.sh"
 for round in $(seq "${CANCELS:-2}"); do
     JOB=target/jobs/cancelled-$round
@@ -18,4 +19,19 @@ for round in $(seq "${CANCELS:-2}"); do
     scancel --quiet --user="$(id -un)" || true
     echo "round $round: $(cat "$JOB"/tasks/*.jsonl | grep -c '"event":"started"') tasks had begun, $(cat "$JOB"/tasks/*.jsonl | grep -c '"event":"finished"' || true) had finished"
 done
+
+# An array that waits as a whole is cancelled without runner: Slurm then lists only the array.
+JOB=target/jobs/waiting
+runner submit experiments/scale.toml --backend sim --set n=256,512 --min-task-time 0s --name waiting --extra=--begin=now+1hour >said
+forget && runner status "$JOB" | tee said
+has said "8 shards: 8 queued"
+scancel "$(squeue --noheader --format=%F | sort -un | head -n 1)_[2-4]"
+forget && fails 1 runner status "$JOB" | tee said
+has said "8 shards: 5 queued, 3 failed"
+scancel --state=PENDING --me
+await 60 is_empty
+forget && fails 1 runner status "$JOB" | tee said
+has said "8 shards: 8 failed"
+runner submit --again "$JOB" --dry-run | tee said
+has said "8 shards in 8 tasks"
 echo "$((${CANCELS:-2} * 8)) tasks cancelled, and none came back"

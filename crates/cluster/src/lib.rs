@@ -30,7 +30,10 @@ pub use log::{OUT_OF_MEMORY, TIME_WAS_NEAR, TaskEvent, TaskLog};
 pub use memory_kills::MemoryKills;
 pub use pack::pack;
 pub use settings::{SchedulerKind, Seconds, Settings};
-pub use shards::{Outdated, apply_to, finished_journal, is_done, is_reported, mark_outdated, next_attempt, ran_cases};
+pub use shards::{
+    Outdated, apply_to, finished_attempts, finished_journal, is_done, is_reported, mark_outdated, next_attempt,
+    ran_cases,
+};
 pub use snapshot::{Snapshot, SnapshotError, plain_path};
 pub use status::{ShardStatus, State, collecting, status, waiting_in_vain};
 pub use submission::{Array, Retry, Submission};

@@ -79,6 +79,17 @@ fn finished(folder: &Path) -> impl Iterator<Item = PathBuf> {
     applies.map(|attempt| attempt.join(JOURNAL_FILE)).filter(|journal| journal::is_complete(journal))
 }
 
+/// Journals of attempts that ran every case, latest first, with whether they are marked as outdated. Leaves out those
+/// whose shard the user runs again.
+pub fn finished_attempts(folder: &Path) -> impl Iterator<Item = (PathBuf, bool)> {
+    attempts(folder).into_iter().rev().filter_map(|attempt| {
+        let mark = read_mark(&attempt);
+        let journal = attempt.join(JOURNAL_FILE);
+        let counts = mark.is_none_or(|mark| !mark.is_rerun) && journal::is_complete(&journal);
+        (counts && own_run(&journal).is_ok()).then_some((journal, mark.is_some()))
+    })
+}
+
 /// Whether a report of `version` includes a journal's results; `run` is the journal's last run. Results of a shard that
 /// is due for a rerun stay included until there are new ones.
 pub fn is_reported(journal: &Path, run: &RunContext, version: Option<&str>) -> bool {
@@ -96,8 +107,10 @@ fn is_accepted(journal: &Path, version: &str) -> bool {
     sealed::read(&journal.with_file_name(APPLIES)).is_some_and(|text| text == version.as_bytes())
 }
 
-/// Makes the results of a finished attempt count for `version`, too.
+/// Makes the results of a finished attempt count for `version`, too, even if an earlier version had outdated them.
 pub fn apply_to(journal: &Path, version: &str) -> Result<(), WriteError> {
+    // Without the mark, the results of another version do not count either.
+    let _ = fs::remove_file(journal.with_file_name(OUTDATED));
     if is_accepted(journal, version) {
         return Ok(());
     }

@@ -7,40 +7,54 @@ use std::path::{Path, PathBuf};
 
 use super::ahead::CompiledKernels;
 use crate::failure::Failure;
-use runner_cluster::{Job, Outdated, Work, apply_to, finished_journal, mark_outdated};
+use runner_cluster::{Job, Outdated, Work, apply_to, finished_attempts, finished_journal, mark_outdated};
 use runner_experiment::Manifest;
 use runner_results::journal::{self, Contents, History};
 use runner_types::{CaseHashes, CaseKey, Event, Outcome};
 
-/// Finished shards and their journals.
+/// Finished shards.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// Finished shards with at least one case whose hashes have changed.
+    /// Shards with at least one case whose hashes have changed, with their journals.
     pub outdated: Vec<(Work, PathBuf)>,
-    /// Journals of the other shards, whose results still apply. Journals of the submitted version are left out.
-    current: Vec<PathBuf>,
+    /// The other shards.
+    pub current: Vec<Current>,
 }
 
-/// Finds the finished shards. `version` is the one to be submitted, if known.
-pub fn find(
-    dir: &Path,
-    job: &Job,
-    manifests: &[(&Path, Manifest)],
-    ahead: &CompiledKernels,
-    version: Option<&str>,
-) -> Finished {
+/// A shard with results that apply. They may be older than those of another version.
+#[derive(Debug)]
+pub struct Current {
+    pub work: Work,
+    journal: PathBuf,
+    /// Version that the results come from.
+    files: Option<String>,
+    /// Whether another version has outdated them.
+    is_marked: bool,
+}
+
+/// Finds the finished shards.
+pub fn find(dir: &Path, job: &Job, manifests: &[(&Path, Manifest)], ahead: &CompiledKernels) -> Finished {
     let mut found = Finished::default();
     for (index, (_, manifest)) in manifests.iter().enumerate() {
         // Computed only if there is something to compare: a large matrix has many hashes.
         let mut hashes = None;
         for work in job.work().filter(|work| work.experiment == index) {
-            let Some(path) = finished_journal(&job.folder(dir, work), None) else { continue };
-            // The task that continues a damaged journal will report it.
-            let Ok(history) = journal::read(&path).and_then(Contents::into_history) else { continue };
-            if differ(&history, hashes.get_or_insert_with(|| ahead.hashes(manifest))) {
-                found.outdated.push((work, path));
-            } else if history.run().is_none_or(|run| run.context.files.as_deref() != version) {
-                found.current.push(path);
+            let mut outdated = None;
+            let current = finished_attempts(&job.folder(dir, work)).find_map(|(journal, is_marked)| {
+                // The task that continues a damaged journal will report it.
+                let history = journal::read(&journal).and_then(Contents::into_history).ok()?;
+                if differ(&history, hashes.get_or_insert_with(|| ahead.hashes(manifest))) {
+                    if !is_marked {
+                        outdated.get_or_insert(journal);
+                    }
+                    return None;
+                }
+                let files = history.run().and_then(|run| run.context.files.clone());
+                Some(Current { work, journal, files, is_marked })
+            });
+            match current {
+                Some(current) => found.current.push(current),
+                None => found.outdated.extend(outdated.map(|journal| (work, journal))),
             }
         }
     }
@@ -54,8 +68,10 @@ impl Finished {
         for (_, journal) in &self.outdated {
             mark_outdated(journal, Outdated { submissions, is_rerun: false }).map_err(Failure::environment)?;
         }
-        for journal in &self.current {
-            apply_to(journal, version).map_err(Failure::environment)?;
+        for Current { journal, files, is_marked, .. } in &self.current {
+            if *is_marked || files.as_deref() != Some(version) {
+                apply_to(journal, version).map_err(Failure::environment)?;
+            }
         }
         Ok(())
     }

@@ -102,7 +102,8 @@ fn a_shard_without_results_of_the_newer_version_is_missing_and_the_others_are_re
     submit(dir, SCALE, &[], 0);
     runner(dir, &["collect", JOB, "--out", "whole"], 0);
     assert!(records(dir, "whole") == run_alone(dir, "alone"), "an older result is in the report");
-    fs::write(dir.join("kernels/scale.cu"), KERNEL).unwrap();
+    let third = KERNEL.replace("2.0f * input[i]", "1.0f * input[i] + input[i]");
+    fs::write(dir.join("kernels/scale.cu"), third).unwrap();
     submit(dir, SCALE, &["--rerun", "scale 1/8"], 0);
     let said = runner(dir, &["collect", JOB, "--out", "one"], 1);
     assert!(said.contains("8 shards: 1 done, 7 outdated"), "{said}");
@@ -220,4 +221,38 @@ fn every_command_that_status_names_after_an_edit_works() {
     fs::write(dir.join(SCALE), MANIFEST.replace("192, 256", "192")).unwrap();
     let said = runner(dir, &["status", JOB], 0);
     assert!(said.contains("a changed manifest is a new job: submit it with another --name"), "{said}");
+}
+
+#[test]
+fn results_of_an_earlier_version_that_fit_again_are_used_again() {
+    let dir = project(SCALE);
+    let dir = dir.path();
+    let submitted = |more: &[&str]| submit(dir, SCALE, &[&["--scheduler", "pbs"], more].concat(), 0);
+    submitted(&[]);
+    run_scripts(dir, 1, 0);
+    let expected = run_alone(dir, "alone");
+    edit_kernel(dir);
+    assert!(submitted(&[]).contains("8 shards in 8 tasks"));
+    runner(dir, &["cancel", JOB], 0);
+    runner(dir, &["status", JOB], 1);
+    fs::write(dir.join("kernels/scale.cu"), KERNEL).unwrap();
+    assert!(submitted(&["--dry-run"]).contains("no shard is missing"));
+    // A dry run changes nothing.
+    runner(dir, &["status", JOB], 1);
+    assert!(submitted(&[]).contains("no shard is missing"));
+    let said = runner(dir, &["status", JOB], 0);
+    assert!(said.contains("8 shards: 8 done") && said.contains("16 of 16 cases done"), "{said}");
+    runner(dir, &["collect", JOB, "--out", "again"], 0);
+    assert!(records(dir, "again") == expected, "the report is not of the earlier version");
+    // The edited version again, of which all shards run: the two never mix.
+    edit_kernel(dir);
+    assert!(submitted(&[]).contains("8 shards in 8 tasks"));
+    run_scripts(dir, 4, 0);
+    runner(dir, &["collect", JOB, "--out", "edited"], 0);
+    assert!(records(dir, "edited") == run_alone(dir, "alone-edited"), "the report is not of the edited version");
+    // Back and forth, without a task.
+    fs::write(dir.join("kernels/scale.cu"), KERNEL).unwrap();
+    assert!(submitted(&[]).contains("no shard is missing"));
+    runner(dir, &["collect", JOB, "--out", "third"], 0);
+    assert!(records(dir, "third") == expected, "the report is not of the earlier version");
 }
