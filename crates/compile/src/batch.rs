@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use super::cache::{Cache, CacheError};
 use super::child::{self, LIMIT_VARIABLE, NoReply, Reply, Request};
 use super::elf;
+use super::host_headers;
 use super::key::{Compiler, Identity};
 use super::layout::DEVICE_RUNTIME;
 use super::log;
@@ -29,6 +30,7 @@ use super::to_ptx::{Built, Installed, KernelBuild};
 use super::toolkit::Toolkit;
 use super::whole_file;
 use runner_cuda_source::device_half::{device_half, reached_half};
+use runner_cuda_source::flatten::{File, flattened};
 use runner_cuda_source::includes::Scanner;
 use runner_cuda_source::source::{is_name, tokens};
 use runner_files::project::Project;
@@ -368,55 +370,63 @@ impl Batch<'_> {
             Err(refused) if !self.options.stop.load(Ordering::Relaxed) => refused,
             result => return result,
         };
-        let half = self.compile_device_half(&installed, &unit, identity, &refused);
-        half.unwrap_or(Err(refused))
+        self.compile_device_half(&installed, &unit, identity, refused)
     }
 
-    /// Compiles a source without its host half, after nvcc has rejected it; `None` if the rest does not compile either.
+    /// Compiles a source that nvcc refused without its host half. Fails with the first error, and the last one if it is
+    /// another.
     fn compile_device_half(
         &self,
         installed: &Installed,
         unit: &CompileUnit,
         identity: &Identity,
-        refused: &CompileFailure,
-    ) -> Option<Result<(Vec<u8>, Compiled), CompileFailure>> {
+        refused: CompileFailure,
+    ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
         let source = identity.replaced.as_ref().map_or(&*identity.source, |replaced| &replaced.text);
         let log = identity.replaced.as_ref().map_or("", |replaced| &replaced.log);
-        let headers: Vec<(String, String)> = identity
+        let path = std::path::absolute(&unit.source).unwrap_or_else(|_| unit.source.clone()).display().to_string();
+        let mut headers: Vec<File> = identity
             .files
             .iter()
             .skip(1)
             .filter_map(|path| Some((path.display().to_string(), regular::read(path).ok()?)))
             .map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned()))
             .collect();
-        let included: Vec<&str> = headers.iter().map(|(_, text)| text.as_str()).collect();
         let note = format!("compiled without its host code, with which nvcc refuses it: {}", refused.summary);
-        let (source, mut absent) = (without_mark(source), Vec::new());
-        let header_of = |error: &str| log::header_of_error(error, source, &headers);
+        let own = (path.clone(), without_mark(source).to_owned());
         let roots = expressions(unit);
         let roots: Vec<&str> = roots.iter().flat_map(|root| tokens(root)).filter(|word| is_name(word)).collect();
-        for is_narrow in [false, true] {
+        let (mut absent, mut last) = (Vec::new(), None);
+        // A header that does not compile may not be needed at all.
+        for (is_narrow, may_drop) in [(false, false), (true, false), (false, true), (true, true)] {
             let mut why = refused.summary.clone();
             for _ in 0..=MOST_HOST_HEADERS {
-                absent.extend(header_of(&why).filter(|header| !absent.contains(header)));
-                let half = if is_narrow {
-                    reached_half(source, &absent, &roots)
-                } else {
-                    device_half(source, &absent, &included)
-                };
-                let Some(text) = half else { break };
+                let source = flattened(&own, &headers);
+                absent.extend(log::header_of_error(&why, &source).filter(|header| !absent.contains(header)));
+                let half =
+                    if is_narrow { reached_half(&source, &absent, &roots) } else { device_half(&source, &absent) };
+                let Some(half) = half else { break };
+                let text = if absent.is_empty() { half } else { host_headers::instead(&absent, &path) + &half };
                 let half = Identity { replaced: Some(Replaced { text, log: log.to_owned() }), ..identity.clone() };
-                let refused = match self.compile_with(installed, unit, &half, &note) {
-                    Err(refused) => refused,
-                    compiled => return Some(compiled),
-                };
-                if header_of(&refused.summary).is_none_or(|header| absent.contains(&header)) {
+                match self.compile_with(installed, unit, &half, &note) {
+                    Err(failure) => why = failure.summary,
+                    compiled => return compiled,
+                }
+                let place = why.split([':', '(']).next().unwrap_or_default();
+                let at_fault = headers.iter().position(|(path, _)| may_drop && path == place);
+                drop(at_fault.map(|header| headers.remove(header)));
+                let is_known = log::header_of_error(&why, &source).is_none_or(|header| absent.contains(&header));
+                if is_known && at_fault.is_none() {
                     break;
                 }
-                why = refused.summary;
             }
+            last = last.or(Some(why));
         }
-        None
+        let last = last.filter(|last| *last != refused.summary);
+        Err(match last {
+            Some(last) => extended(refused, &format!("without its host code: {last}")),
+            None => refused,
+        })
     }
 
     /// Compiles a unit to code and its description, which has no path yet. A rejected source that includes library

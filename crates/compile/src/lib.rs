@@ -11,6 +11,7 @@ mod child;
 mod disassembler;
 mod elf;
 pub mod fetch;
+mod host_headers;
 mod key;
 mod layout;
 mod library_headers;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use runner_cuda_source::flatten::included;
 use runner_types::describe_layout;
 
 /// The assembler's figures for one kernel.
@@ -103,43 +104,18 @@ pub(super) fn remedy(error: &str, relocatable: bool) -> Option<&'static str> {
     found.filter(|remedy| !relocatable || *remedy != OF_LAUNCHES)
 }
 
-/// Maximum number of headers between a source and the one that an error is in.
-const MOST_HEADERS_BETWEEN: usize = 16;
-
-/// Header that a source includes, as the source names it, if an error says that it, or one of the `headers` (paths and
-/// texts) that it includes, is missing or faulty.
-pub(super) fn header_of_error(error: &str, source: &str, headers: &[(String, String)]) -> Option<String> {
+/// Header that a source includes, as it names it, and that an error says is missing or has a fault of its own.
+pub(super) fn header_of_error(error: &str, source: &str) -> Option<String> {
+    let is_included = |header: &str| source.lines().any(|line| included(line) == Some(header));
     let missing = error.split_once(": No such file or directory").map(|(before, _)| before);
     let missing = missing.and_then(|before| before.rsplit_once("fatal error: ")).map(|(_, header)| header);
-    let place = error.split([':', '(']).next().unwrap_or_default();
-    // A header's path ends with the source's name for it, preceded by folders.
-    let named = |place: &str| {
-        let steps = place.match_indices('/').map(|(at, _)| place[at + 1..].to_owned());
-        steps.collect::<Vec<_>>().into_iter().find(|header| is_included(header, source))
-    };
-    if let Some(missing) = missing.filter(|header| is_included(header, source)) {
+    if let Some(missing) = missing.filter(|header| is_included(header)) {
         return Some(missing.to_owned());
     }
-    let mut place = place.to_owned();
-    for _ in 0..MOST_HEADERS_BETWEEN {
-        if let Some(found) = named(&place) {
-            return Some(found);
-        }
-        let steps: Vec<&str> = place.match_indices('/').map(|(at, _)| &place[at + 1..]).collect();
-        let includes =
-            |(path, text): &&(String, String)| *path != place && steps.iter().any(|header| is_included(header, text));
-        let (outer, _) = headers.iter().find(includes)?;
-        place.clone_from(outer);
-    }
-    None
-}
-
-/// Whether a source includes a header by this name.
-fn is_included(header: &str, source: &str) -> bool {
-    source.lines().any(|line| {
-        let rest = line.trim_start().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix("include"));
-        rest.and_then(|rest| rest.trim_start().get(1..)?.split(['"', '>']).next()) == Some(header)
-    })
+    // The path of a header ends with the name that the source has for it, up to its folders.
+    let place = error.split([':', '(']).next().unwrap_or_default();
+    let mut steps = place.match_indices('/').map(|(at, _)| &place[at + 1..]);
+    steps.find(|header| is_included(header)).map(str::to_owned)
 }
 
 /// First error of a readable log, as `file:line: message`.
@@ -285,13 +261,7 @@ ptxas info    : Compile time = 11.402 ms
     #[test]
     fn the_header_of_an_error_is_the_one_that_the_source_includes() {
         let source = "#include <a.h>\n #  include \"sub/b.h\"\n";
-        let headers = [
-            ("/x/sub/b.h".to_owned(), "#include \"inner.h\"\n".to_owned()),
-            ("/x/sub/inner.h".to_owned(), "#include \"innermost.h\"\n".to_owned()),
-        ];
-        let header = |error: &str| header_of_error(error, source, &headers);
-        let deep = "/x/sub/innermost.h:1:10: fatal error: cudnn.h: No such file or directory";
-        assert_eq!(header(deep).as_deref(), Some("sub/b.h"));
+        let header = |error: &str| header_of_error(error, source);
         assert_eq!(header("/x/sub/unknown.h:1:10: fatal error: c.h: No such file or directory"), None);
         assert_eq!(header("k.cu:1:10: fatal error: a.h: No such file or directory").as_deref(), Some("a.h"));
         assert_eq!(header("/x/sub/b.h:7:10: fatal error: c.h: No such file or directory").as_deref(), Some("sub/b.h"));

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::includes::literal_length;
+use crate::flatten::included;
+use crate::includes::{joined_lines, literal_length};
 use crate::source::{closing, function_at, is_name, tokens};
 
 /// Keywords that mark a declaration as usable by device code.
@@ -41,19 +42,15 @@ const OF_BOTH: [&str; 13] = [
 ];
 
 /// Removes the host half and every `#include` of the `absent` headers. `None` if there is nothing to remove, or if
-/// braces do not match, e.g. because each branch of an `#if` opens one. `headers` holds the included files, whose
-/// macros may mark functions.
-pub fn device_half(text: &str, absent: &[String], headers: &[&str]) -> Option<String> {
-    let mut markers = BTreeSet::new();
-    for text in headers.iter().copied().chain([text]) {
-        add_markers(text, &mut markers);
-    }
+/// braces do not match, e.g. because each branch of an `#if` opens one.
+pub fn device_half(text: &str, absent: &[String]) -> Option<String> {
+    let macros = MacrosOfHalves::read(text);
     let without_headers = without_includes(text, absent);
     let mask = masked(&without_headers);
     let mut half = String::with_capacity(text.len());
     let mut at = 0;
-    for Declaration { range, words, .. } in declarations(&mask)? {
-        if !is_of_host(&words, &markers) {
+    for Declaration { range, words, .. } in declarations_with(&mask, &macros)? {
+        if !macros.is_of_host(&words) {
             continue;
         }
         half.push_str(&without_headers[at..range.start]);
@@ -72,7 +69,7 @@ pub fn device_half(text: &str, absent: &[String], headers: &[&str]) -> Option<St
 pub fn reached_half(text: &str, absent: &[String], names: &[&str]) -> Option<String> {
     let without_headers = without_includes(text, absent);
     let mask = masked(&without_headers);
-    let all = declarations(&mask)?;
+    let all = declarations_with(&mask, &MacrosOfHalves::read(text))?;
     let kept = reached(text, &all, names, &|_| true);
     let mut half = String::with_capacity(text.len());
     let mut at = 0;
@@ -97,8 +94,12 @@ pub(crate) fn reached(
     names: &[&str],
     may_be_kept: &dyn Fn(&Declaration<'_>) -> bool,
 ) -> BTreeSet<usize> {
-    let macros: Vec<Vec<&str>> =
-        text.lines().filter(|line| line.trim_start().starts_with('#')).map(|line| tokens(line.trim_start())).collect();
+    let joined = joined_lines(text);
+    let macros: Vec<Vec<&str>> = joined
+        .lines()
+        .filter(|line| line.trim_start().starts_with('#'))
+        .map(|line| tokens(line.trim_start()))
+        .collect();
     let introduced: Vec<BTreeSet<&str>> = all.iter().map(|declaration| introduced(&declaration.words)).collect();
     let (mut kept, mut known) = (BTreeSet::new(), BTreeSet::new());
     let mut wanted: Vec<&str> = names.to_vec();
@@ -160,17 +161,70 @@ pub(crate) fn emptied(text: &str, mask: &str) -> String {
     out
 }
 
-/// Adds the macros that expand to a device keyword.
-fn add_markers(text: &str, markers: &mut BTreeSet<String>) {
-    for line in text.lines() {
-        let Some(rest) = line.trim_start().strip_prefix('#') else { continue };
-        let Some(definition) = rest.trim_start().strip_prefix("define") else { continue };
-        let words = tokens(definition);
-        if let Some((name, value)) = words.split_first()
-            && value.iter().any(|word| OF_DEVICE.contains(word) || markers.contains(*word))
-        {
-            markers.insert((*name).to_owned());
+/// Macros that tell which half a declaration belongs to.
+#[derive(Debug, Default)]
+struct MacrosOfHalves {
+    /// Macros that expand to a device keyword.
+    markers: BTreeSet<String>,
+    /// Function-like macros that expand to nothing but host code.
+    of_host: BTreeSet<String>,
+}
+
+impl MacrosOfHalves {
+    fn read(text: &str) -> Self {
+        let mut found = Self::default();
+        let joined = joined_lines(text);
+        let mut calls: Vec<(&str, &str)> = Vec::new();
+        for line in joined.lines() {
+            let Some(rest) = line.trim_start().strip_prefix('#') else { continue };
+            let Some(definition) = rest.trim_start().strip_prefix("define") else { continue };
+            let words = tokens(definition);
+            let Some((name, value)) = words.split_first() else { continue };
+            if value.iter().any(|word| OF_DEVICE.contains(word) || found.markers.contains(*word)) {
+                found.markers.insert((*name).to_owned());
+            }
+            let rest = definition.trim_start();
+            if let Some(body) = rest[name.len()..].starts_with('(').then(|| rest.split_once(')')).flatten() {
+                calls.push((name, body.1));
+            }
         }
+        for (name, body) in calls {
+            let mask = masked(body);
+            let is_of_host = declarations(&mask)
+                .is_some_and(|all| !all.is_empty() && all.iter().all(|one| found.is_of_host(&one.words)));
+            if is_of_host && !found.markers.contains(name) {
+                found.of_host.insert(name.to_owned());
+            }
+        }
+        found
+    }
+
+    /// Whether only host code can use the declaration.
+    fn is_of_host(&self, declaration: &[&str]) -> bool {
+        if self.is_call(declaration) {
+            return true;
+        }
+        let has_body = declaration.last() == Some(&"}");
+        let end = declaration.iter().position(|word| *word == "{").unwrap_or(declaration.len());
+        let head = &declaration[..if has_body { end } else { declaration.len() }];
+        if head.iter().any(|word| OF_DEVICE.contains(word) || self.markers.contains(*word)) {
+            return false;
+        }
+        if has_body {
+            return true;
+        }
+        // `MACRO(x);` may declare anything.
+        let first = head.iter().position(|word| matches!(*word, "(" | "=" | "[")).unwrap_or(head.len());
+        let names = head[..first].iter().filter(|word| is_name(word)).count();
+        let parameters = head.iter().position(|word| *word == "(").unwrap_or(head.len());
+        // `template void f<float>(…)` is an explicit instantiation, not a template.
+        let is_instance = matches!(head, ["template", next, ..] if *next != "<");
+        names >= 2 && (is_instance || !head[..parameters].iter().any(|word| OF_BOTH.contains(word)))
+    }
+
+    /// Whether the words begin with a call of a macro that expands to host code.
+    fn is_call(&self, words: &[&str]) -> bool {
+        matches!(words, [name, "(", ..] if self.of_host.contains(*name))
     }
 }
 
@@ -240,12 +294,31 @@ pub(crate) struct Declaration<'a> {
 
 /// Declarations of the masked text at namespace scope. `None` if brackets do not match.
 pub(crate) fn declarations(mask: &str) -> Option<Vec<Declaration<'_>>> {
+    declarations_with(mask, &MacrosOfHalves::default())
+}
+
+/// The same, where a call of a macro that expands to host code is a declaration without a `;`.
+fn declarations_with<'a>(mask: &'a str, macros: &MacrosOfHalves) -> Option<Vec<Declaration<'a>>> {
     let words = tokens(mask);
     let place = |word: &str| word.as_ptr() as usize - mask.as_ptr() as usize;
+    let declaration = |begin: usize, end: usize, depth: usize| Declaration {
+        range: place(words[begin])..place(words[end]) + words[end].len(),
+        words: words[begin..=end].to_vec(),
+        depth,
+    };
     let mut found = Vec::new();
     let (mut begin, mut at, mut open) = (0, 0, 0_usize);
     while at < words.len() {
         let end = match words[at] {
+            // A call of another macro, without a `;`, may come before it.
+            "(" if at > begin && macros.is_call(&words[at - 1..]) && (at == begin + 1 || words[at - 2] == ")") => {
+                if at > begin + 1 {
+                    found.push(declaration(begin, at - 2, open));
+                    begin = at - 1;
+                }
+                let close = closing(&words, at)?;
+                close + usize::from(words.get(close + 1) == Some(&";"))
+            }
             "(" | "[" => {
                 at = closing(&words, at)? + 1;
                 continue;
@@ -277,11 +350,7 @@ pub(crate) fn declarations(mask: &str) -> Option<Vec<Declaration<'_>>> {
                 continue;
             }
         };
-        found.push(Declaration {
-            range: place(words[begin])..place(words[end]) + words[end].len(),
-            words: words[begin..=end].to_vec(),
-            depth: open,
-        });
+        found.push(declaration(begin, end, open));
         at = end + 1;
         begin = at;
     }
@@ -326,34 +395,10 @@ fn has_operator(head: &[&str], at: usize) -> bool {
     head[at.saturating_sub(2)..at].contains(&"operator")
 }
 
-/// Whether only host code can use the declaration.
-fn is_of_host(declaration: &[&str], markers: &BTreeSet<String>) -> bool {
-    let has_body = declaration.last() == Some(&"}");
-    let end = declaration.iter().position(|word| *word == "{").unwrap_or(declaration.len());
-    let head = &declaration[..if has_body { end } else { declaration.len() }];
-    if head.iter().any(|word| OF_DEVICE.contains(word) || markers.contains(*word)) {
-        return false;
-    }
-    if has_body {
-        return true;
-    }
-    // `MACRO(x);` may declare anything.
-    let first = head.iter().position(|word| matches!(*word, "(" | "=" | "[")).unwrap_or(head.len());
-    let names = head[..first].iter().filter(|word| is_name(word)).count();
-    let parameters = head.iter().position(|word| *word == "(").unwrap_or(head.len());
-    // `template void f<float>(…)` is an explicit instantiation, not a template.
-    let is_instance = matches!(head, ["template", next, ..] if *next != "<");
-    names >= 2 && (is_instance || !head[..parameters].iter().any(|word| OF_BOTH.contains(word)))
-}
-
 /// Blanks the lines that include these headers.
 fn without_includes(text: &str, absent: &[String]) -> String {
-    let is_of = |line: &str| {
-        let rest = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?.trim_start();
-        let name = rest.get(1..)?.split(['"', '>']).next()?;
-        absent.iter().any(|header| header == name).then_some(())
-    };
-    text.split_inclusive('\n').map(|line| if is_of(line).is_some() { "\n" } else { line }).collect()
+    let is_of = |line: &str| included(line).is_some_and(|name| absent.iter().any(|header| header == name));
+    text.split_inclusive('\n').map(|line| if is_of(line) { "\n" } else { line }).collect()
 }
 
 #[cfg(test)]
@@ -362,7 +407,7 @@ mod tests {
     use super::*;
 
     fn half(text: &str) -> Option<String> {
-        device_half(text, &["helper.h".to_owned()], &[])
+        device_half(text, &["helper.h".to_owned()])
     }
 
     /// Remaining lines with their line numbers.
@@ -414,9 +459,14 @@ mod tests {
         }
         assert_eq!(half("template void run<float>(float *x);\n").as_deref(), Some("\n"));
         assert_eq!(left("namespace a {\nvoid f() {}\n}\nextern \"C\" {\nint x;\n}\n"), [1, 3, 4, 6]);
-        let of_header =
-            device_half("FN int f() { return 1; }\nint g() { return 1; }\n", &[], &["#define FN __device__\n"]);
-        assert_eq!(of_header.as_deref(), Some("FN int f() { return 1; }\n\n"));
+    }
+
+    #[test]
+    fn a_call_of_a_macro_that_defines_host_functions_goes() {
+        let text = "#define BIND(name) \\\n  void name(at::Tensor x) { name##_kernel<<<1, 1>>>(x); }\n\
+                    #define KERNEL(name) __global__ void name##_kernel(float *x) { x[0] = 1; }\n\
+                    #define CHECK(x) if (x) throw 1\nKERNEL(a)\nBIND(a)\nBIND(b);\n__global__ void c() { CHECK(0); }\n";
+        assert_eq!(left(text), [1, 2, 3, 4, 5, 8]);
     }
 
     #[test]

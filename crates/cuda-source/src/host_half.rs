@@ -4,6 +4,7 @@
 //! function reaches are kept, so that neither kernels nor runtime calls have to compile.
 
 use crate::device_half::{Declaration, declarations, emptied, is_function, masked, reached};
+use crate::flatten::included;
 use crate::parameter::{Parameter, parameter};
 use crate::source::{closing, function_at, split};
 
@@ -68,9 +69,7 @@ pub fn host_half(text: &str, function: &str) -> Option<String> {
 }
 
 fn without_includes(text: &str) -> String {
-    let is_include =
-        |line: &str| line.trim_start().strip_prefix('#').is_some_and(|rest| rest.trim_start().starts_with("include"));
-    text.split_inclusive('\n').map(|line| if is_include(line) { "\n" } else { line }).collect()
+    text.split_inclusive('\n').map(|line| if included(line).is_some() { "\n" } else { line }).collect()
 }
 
 /// Whether a host compiler may accept the declaration: it neither launches kernels nor calls the runtime.

@@ -5,6 +5,7 @@ pub mod cpp;
 pub mod device_half;
 mod expand;
 pub mod expression;
+pub mod flatten;
 pub mod host_half;
 pub mod includes;
 pub mod kernel_body;
