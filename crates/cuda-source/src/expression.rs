@@ -431,6 +431,8 @@ impl<'a> Parser<'_, 'a> {
                 self.at += 2;
                 parsed = match parsed {
                     Expression::Name(name) if self.peek() != "(" => Expression::Name(format!("{name}.{member}")),
+                    // A field of an element is loaded from the same array.
+                    element @ Expression::Element(..) if self.peek() != "(" => element,
                     _ => Expression::Unknown,
                 };
             } else {

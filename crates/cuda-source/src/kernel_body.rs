@@ -147,33 +147,116 @@ impl KernelBody {
     }
 }
 
+/// How the pointer at `at` is used: the expression around it is followed as long as it is an address or an element.
 fn use_at(body: &[&str], at: usize) -> Use {
-    let before = |count: usize| at.checked_sub(count).map_or("", |place| body[place]);
-    let is_element = body.get(at + 1) == Some(&"[");
-    if body.get(at + 1..at + 3) == Some(&["-", ">"]) {
-        return use_of_element(body, at, at + 4);
+    let (mut from, mut to) = (at, at + 1);
+    let mut is_address = true;
+    loop {
+        let before = |count: usize| from.checked_sub(count).map_or("", |place| body[place]);
+        let after = |count: usize| body.get(to + count).copied().unwrap_or("");
+        let read = &body[..body.len().min(to + LONGEST_HEAD)];
+        let is_unary = !is_operand(before(2)) || before(2) == "return";
+        if is_address && after(0) == "[" {
+            let Some(close) = closing(read, to) else { return Use::Pointer };
+            (to, is_address) = (close + 1, false);
+        } else if is_address && (after(0), after(1)) == ("-", ">") {
+            (to, is_address) = (to + 3, false);
+        } else if !is_address && after(0) == "." && is_name(after(1)) {
+            to += 2;
+        } else if !is_address && before(1) == "&" && before(2) != "&" && is_unary {
+            (from, is_address) = (from - 1, true);
+        } else if is_address && before(1) == "*" && (is_unary || to == at + 1) {
+            (from, is_address) = (from - 1, false);
+        } else if is_address && before(1) == ")" && is_cast(body, from - 1).is_some() {
+            from = is_cast(body, from - 1).unwrap_or(from);
+        } else if before(1) == "("
+            && (after(0) == ")" || is_address && matches!(after(0), "+" | "-") && after(1) != "=")
+        {
+            let Some(close) = closing(read, from - 1) else { return Use::Pointer };
+            let callee = before(2);
+            if callee == ">"
+                && let Some(cast) = (0..from - 2).rev().take(16).find(|place| body[*place].ends_with("_cast"))
+            {
+                (from, to) = (cast, close + 1);
+            } else if is_name(callee) && !matches!(callee, "return" | "else") || matches!(callee, ">" | "]") {
+                break;
+            } else if callee.starts_with('"') {
+                return use_in_assembly(body, from);
+            } else if is_address || close == to {
+                (from, to) = (from - 1, close + 1);
+            } else {
+                break;
+            }
+        } else {
+            break;
+        }
     }
-    // `&(x[i])`
-    if is_element && before(1) == "(" && before(2) == "&" && before(3) == "(" && before(4).starts_with("atomic") {
-        return atomic(before(4));
+    let before = |count: usize| from.checked_sub(count).map_or("", |place| body[place]);
+    if is_address { use_by_callee(body, from, before(1)) } else { use_of_element(body, from, to) }
+}
+
+/// Whether a token ends an operand, so that a `*` or `&` after it has two.
+fn is_operand(token: &str) -> bool {
+    is_name(token) || token.starts_with(|c: char| c.is_ascii_digit()) || matches!(token, ")" | "]")
+}
+
+/// Start of the C cast that ends with the `)` at `close`: `(float4 *)`.
+fn is_cast(body: &[&str], close: usize) -> Option<usize> {
+    let open = body[..close].iter().rposition(|token| matches!(*token, "(" | ")"))?;
+    let is_type =
+        body[open] == "(" && close > open + 1 && body[open + 1..close].iter().all(|word| is_name(word) || *word == "*");
+    (is_type && body[close - 1] == "*").then_some(open)
+}
+
+/// How a function uses the elements behind an address that it is passed.
+fn use_by_callee(body: &[&str], from: usize, before: &str) -> Use {
+    let mut depth = 0_usize;
+    let mut place = 0;
+    if !matches!(before, "(" | ",") {
+        return Use::Pointer;
     }
-    let read = &body[..body.len().min(at + LONGEST_HEAD)];
-    if before(1) == "(" && before(2).starts_with("atomic") {
-        return atomic(before(2));
+    for at in (0..from).rev().take(LONGEST_ARGUMENTS) {
+        match body[at] {
+            ")" | "]" | "}" => depth += 1,
+            "(" if depth == 0 => {
+                return match (at.checked_sub(1).map_or("", |callee| body[callee]), place) {
+                    (callee, 0) if callee.starts_with("atomic") => atomic(callee),
+                    (callee, 0) if callee.starts_with("__ld") => Use::Read,
+                    (callee, 0) if callee.starts_with("__st") => Use::Write,
+                    ("store_matrix_sync" | "memcpy", 0) => Use::Write,
+                    ("load_matrix_sync" | "memcpy" | "__pipeline_memcpy_async", 1) => Use::Read,
+                    _ => Use::Pointer,
+                };
+            }
+            "(" | "[" | "{" if depth == 0 => return Use::Pointer,
+            "(" | "[" | "{" => depth -= 1,
+            "," if depth == 0 => place += 1,
+            _ => {}
+        }
     }
-    if before(1) == "(" && before(2) == "*" && !is_element {
-        return closing(read, at - 1).map_or(Use::Pointer, |close| use_of_element(body, at - 2, close + 1));
-    }
-    if before(1) == "*" && !is_element {
-        return use_of_element(body, at - 1, at + 1);
-    }
-    let Some(close) = closing(read, at + 1).filter(|_| is_element) else { return Use::Pointer };
-    let is_address = before(1) == "&" && matches!(before(2), "(" | "," | "=" | "return");
-    match before(3) {
-        _ if !is_address => use_of_element(body, at, close + 1),
-        callee if before(2) == "(" && callee.starts_with("atomic") => atomic(callee),
-        callee if before(2) == "(" && callee.starts_with("__ld") => Use::Read,
-        _ => Use::Pointer,
+    Use::Pointer
+}
+
+/// How inline assembly uses the address that is its operand at `from`.
+fn use_in_assembly(body: &[&str], from: usize) -> Use {
+    let begin = from.saturating_sub(LONGEST_ARGUMENTS);
+    let Some(asm) = body[begin..from].iter().rposition(|token| matches!(*token, "asm" | "__asm__")) else {
+        return Use::Pointer;
+    };
+    let text = &body[begin + asm..from];
+    let instructions = || {
+        let literals = text.iter().filter(|token| token.starts_with('"'));
+        literals.flat_map(|token| token.split(|c: char| !c.is_ascii_alphanumeric() && c != '.'))
+    };
+    let says = |words: &[&str]| instructions().any(|word| words.iter().any(|begin| word.starts_with(begin)));
+    if says(&["atom.", "red."]) {
+        Use::Update
+    } else if says(&["st."]) || instructions().any(|word| word.starts_with("cp.") && word.contains("global.shared")) {
+        Use::Write
+    } else if says(&["cp.async", "ld."]) {
+        Use::Read
+    } else {
+        Use::Pointer
     }
 }
 
@@ -297,6 +380,12 @@ mod tests {
             "if (!i) y[0] = 0; __syncthreads(); atomicAdd(y, x[i]);",
             "y[i] = fmaxf(a * 2, x[i]);",
             "float *p = x + i; float *q = y; *q = p[0];",
+            "(reinterpret_cast<float4 *>(&(y[4 * i]))[0]) = (reinterpret_cast<const float4 *>(&(x[i]))[0]);",
+            "((float4 *)y)[i] = ((float4 *)(x + 4))[i];",
+            "*(float4 *)(y + i) = *(float4 *)&x[i];",
+            "__stcs(y + i, __ldcs(x + i));",
+            "wmma::load_matrix_sync(a, x + i, 16); wmma::store_matrix_sync(&y[i], a, 16, layout);",
+            "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \"r\"(s), \"l\"(&x[i])); y[i] = 0;",
             "T *p = &y[i]; const T *q = x + 1; p->a = q->a;",
         ] {
             assert_eq!(accesses(body), [Access::Read, Access::Written], "{body}");

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::expression::Expression;
 use crate::parameter::joined;
 use crate::source::split;
-use crate::source::{MOST_DECLARATIONS, closing, is_name, tokens};
+use crate::source::{Brackets, LONGEST_HEAD, MOST_DECLARATIONS, closing, is_name, tokens};
 
 /// Maximum length of a chain of definitions.
 const DEEPEST: usize = 16;
@@ -86,6 +86,15 @@ fn line_of(text: &str, kernel: &str) -> usize {
     text.lines().position(is_launch).map_or(0, |at| at + 1)
 }
 
+/// A function template of the host, in which a launch may use the template's parameters.
+#[derive(Debug, Clone)]
+struct Launcher<'a> {
+    name: &'a str,
+    parameters: Vec<&'a str>,
+    /// Tokens of the body.
+    range: (usize, usize),
+}
+
 /// Token ranges of a launch's parts.
 #[derive(Debug, Clone)]
 struct Call {
@@ -109,6 +118,7 @@ struct Reader<'t, 'a> {
     pointers: BTreeMap<String, Vec<(usize, usize)>>,
     global: BTreeSet<String>,
     calls: Vec<Call>,
+    launchers: Vec<Launcher<'a>>,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -136,6 +146,7 @@ impl<'a> Reader<'_, 'a> {
                 "{" => depth += 1,
                 "}" => depth = depth.saturating_sub(1),
                 "dim3" => self.dim3(at),
+                "template" => self.launchers.extend(self.launcher(at)),
                 "=" => self.assignment(at, depth == 0),
                 "cudaMalloc" | "cudaMallocManaged" | "cudaMallocAsync" => self.allocation(at),
                 "<" if self.tokens[at..].starts_with(&["<", "<", "<"]) && self.calls.len() < MOST_DECLARATIONS => {
@@ -160,6 +171,46 @@ impl<'a> Reader<'_, 'a> {
             Some(&"{") => closing(self.tokens, close + 1).map_or(self.tokens.len(), |end| end + 1),
             _ => close + 1,
         }
+    }
+
+    /// The function template whose header is at `at`.
+    fn launcher(&self, at: usize) -> Option<Launcher<'a>> {
+        let end = self.end_of_angles(at + 1)?;
+        let parameters = split(&self.tokens[at + 2..end]).into_iter().filter_map(|part| {
+            let declared = part.split(|token| *token == "=").next().unwrap_or_default();
+            declared.iter().rev().find(|token| is_name(token)).copied()
+        });
+        let name = end + 1 + crate::source::function_at(&self.tokens[end + 1..])?;
+        let open = closing(self.tokens, name + 1)? + 1;
+        (self.tokens.get(open) == Some(&"{")).then_some(())?;
+        let range = (open, closing(self.tokens, open)?);
+        Some(Launcher { name: self.tokens[name], parameters: parameters.collect(), range })
+    }
+
+    /// Index of the `>` that closes the `<` at `open`.
+    fn end_of_angles(&self, open: usize) -> Option<usize> {
+        (self.tokens.get(open) == Some(&"<")).then_some(())?;
+        let mut brackets = Brackets::default();
+        (open..self.tokens.len().min(open + LONGEST_HEAD)).find(|place| {
+            brackets.pass(self.tokens[*place]);
+            brackets == Brackets::default()
+        })
+    }
+
+    /// Template arguments at `at` by parameter, as the first call of the surrounding function template passes them.
+    fn instance(&self, at: usize) -> BTreeMap<&'a str, &[&'a str]> {
+        let found = self.launchers.iter().rfind(|one| (one.range.0..one.range.1).contains(&at));
+        let arguments = found.and_then(|launcher| {
+            (0..self.tokens.len()).find_map(|place| {
+                let is_outside = !(launcher.range.0..launcher.range.1).contains(&place);
+                (self.tokens[place] == launcher.name && is_outside).then_some(())?;
+                let end = self.end_of_angles(place + 1)?;
+                (self.tokens.get(end + 1) == Some(&"(")).then_some(())?;
+                Some((launcher, split(&self.tokens[place + 2..end])))
+            })
+        });
+        let Some((launcher, arguments)) = arguments else { return BTreeMap::new() };
+        launcher.parameters.iter().copied().zip(arguments).collect()
     }
 
     /// Ranges of the arguments in the parentheses at `open`.
@@ -392,8 +443,9 @@ impl<'a> Reader<'_, 'a> {
                 let part = parts.get(axis).cloned().unwrap_or(Expression::Integer(1));
                 return self.expanded(&part, at, depth - 1, &mut found.borrow_mut());
             }
-            let Some(value) = self.definition(name, at) else { return as_is() };
-            let mut inner = BTreeMap::new();
+            let chosen = self.chosen(name, at, depth, &found.borrow());
+            let Some(value) = chosen.as_ref().or_else(|| self.definition(name, at)) else { return as_is() };
+            let mut inner = found.borrow().clone();
             let value = self.expanded(value, at, depth - 1, &mut inner);
             let mut is_constant = true;
             value.visit(&mut |part| is_constant &= !matches!(part, Expression::Name(_) | Expression::Unknown));
@@ -407,6 +459,37 @@ impl<'a> Reader<'_, 'a> {
         });
         *values = found.into_inner();
         result
+    }
+
+    /// Value of a variable that was last defined as `a < b ? c : d`, if the condition is known.
+    fn chosen(&self, name: &str, at: usize, depth: usize, known: &BTreeMap<String, i128>) -> Option<Expression> {
+        let (end, Expression::Choice(..)) = self.values.get(name)?.iter().rfind(|(place, _)| *place < at)? else {
+            return None;
+        };
+        let tokens = &self.tokens[end + 1..];
+        let tokens = &tokens[..tokens.iter().position(|token| *token == ";")?];
+        let question = tokens.iter().position(|token| *token == "?")?;
+        let colon = question + tokens[question..].iter().position(|token| *token == ":")?;
+        let condition = &tokens[..question];
+        let condition = condition.strip_prefix(&["("]).and_then(|rest| rest.strip_suffix(&[")"])).unwrap_or(condition);
+        let sign = condition.iter().position(|token| matches!(*token, "<" | ">" | "=" | "!"))?;
+        let has_equal = condition.get(sign + 1) == Some(&"=");
+        let value = |side: &[&str]| {
+            let mut values = known.clone();
+            let expanded = self.expanded(&Expression::parse(side), at, depth - 1, &mut values);
+            Launch { values, ..Launch::default() }.integer(&expanded)
+        };
+        let (left, right) = (value(&condition[..sign])?, value(&condition[sign + 1 + usize::from(has_equal)..])?);
+        let holds = match (condition[sign], has_equal) {
+            ("<", false) => left < right,
+            ("<", true) => left <= right,
+            (">", false) => left > right,
+            (">", true) => left >= right,
+            ("=", true) => left == right,
+            ("!", true) => left != right,
+            _ => return None,
+        };
+        Some(Expression::parse(if holds { &tokens[question + 1..colon] } else { &tokens[colon + 1..] }))
     }
 
     fn dimension(&self, name: &str, at: usize) -> Option<&Vec<Expression>> {
@@ -428,7 +511,14 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn launch(&self, call: &Call, constants: &BTreeMap<String, i128>) -> Option<Launch> {
+        let instance = self.instance(call.at);
         let mut values = BTreeMap::new();
+        for (name, argument) in &instance {
+            values.extend(
+                Launch::default().integer(&Expression::parse(argument)).map(|value| ((*name).to_owned(), value)),
+            );
+        }
+        let of_instance = values.clone();
         let mut expand = |expression: &Expression| self.expanded(expression, call.at, DEEPEST, &mut values);
         let mut whole = |sides: Vec<Expression>| -> Vec<Expression> {
             let mut sides: Vec<Expression> = sides.iter().map(&mut expand).collect();
@@ -472,12 +562,19 @@ impl<'a> Reader<'_, 'a> {
             arguments.push(Argument { value: expand(&plain), bytes });
         }
         let template = call.template.map(|(begin, end)| {
-            let parts = split(&self.tokens[begin..end]).into_iter().map(|part| match part {
-                [name] => constants
-                    .get(*name)
-                    .or_else(|| values.get(*name))
-                    .map_or_else(|| (*name).to_owned(), ToString::to_string),
-                part => joined(part),
+            let parts = split(&self.tokens[begin..end]).into_iter().map(|part| {
+                if let ["true" | "false"] = part {
+                    return joined(part);
+                }
+                let mut known = of_instance.clone();
+                let expanded = self.expanded(&Expression::parse(part), call.at, DEEPEST, &mut known);
+                known.extend(constants.iter().map(|(name, value)| (name.clone(), *value)));
+                let value = Launch { values: known, ..Launch::default() }.integer(&expanded);
+                let named = match part {
+                    [name] => instance.get(name).copied(),
+                    _ => None,
+                };
+                value.map_or_else(|| joined(named.unwrap_or(part)), |value| value.to_string())
             });
             parts.collect::<Vec<_>>().join(", ")
         });
@@ -538,6 +635,17 @@ mod tests {
         assert_eq!(launch.block.iter().map(|side| launch.integer(side)).collect::<Vec<_>>(), [Some(16), Some(16)]);
         assert_eq!(launch.shared.as_ref().and_then(|shared| launch.integer(shared)), Some(1024));
         assert_eq!(launch.values.get("w"), None);
+    }
+
+    #[test]
+    fn template_arguments_of_a_launcher_are_those_of_its_first_call() {
+        let launch = only(
+            "template <typename T, const int DIM, int STAGES = 2> void run(T *x) { constexpr int TILE = (DIM >= 64) ? DIM / 4 : 8;\n\
+             dim3 block(TILE * 2); k<T, TILE, DIM * STAGES, true><<<DIM, block>>>(x); }\n\
+             void all(float *x) { if (wide) run<float, 64, 3>(x); else run<float, 32, 2>(x); }",
+        );
+        assert_eq!(launch.template.as_deref(), Some("float, 16, 192, true"));
+        assert_eq!((launch.integer(&launch.grid[0]), launch.integer(&launch.block[0])), (Some(64), Some(32)));
     }
 
     #[test]
