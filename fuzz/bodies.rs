@@ -135,8 +135,15 @@ pub fn sources(data: &[u8]) {
     for signature in kernels.into_iter().take(4) {
         let (source, kernel) = ("k.cu".to_owned(), signature.name.clone());
         let launch = host.launches.iter().find(|launch| launch.kernel == signature.name).cloned();
-        let wanted =
-            Wanted { file: source.clone(), source, kernel, signature, constants: host.constants.clone(), launch };
+        let wanted = Wanted {
+            file: source.clone(),
+            source,
+            kernel,
+            signature,
+            constants: host.constants.clone(),
+            launch,
+            launched_in: None,
+        };
         let request = Request { name: "x".to_owned(), kernels: vec![wanted], ..Request::default() };
         if let Ok(draft) = Draft::new(&request) {
             check(draft.text());

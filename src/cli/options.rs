@@ -199,9 +199,10 @@ impl RunOptions {
         })
     }
 
-    /// Silent run of one kernel, to learn how it ends.
-    pub fn of_probe(args: &TryArgs, folder: &Path, variant: &str) -> Result<Self, Failure> {
-        let narrowing = Narrowing { variant: vec![variant.to_owned()], ..Narrowing::default() };
+    /// Silent run of these kernels, or of all, to learn how they end.
+    pub fn of_probe(args: &TryArgs, folder: &Path, variants: &[&str]) -> Result<Self, Failure> {
+        let variant = variants.iter().map(|variant| (*variant).to_owned()).collect();
+        let narrowing = Narrowing { variant, ..Narrowing::default() };
         Ok(Self { kind: Kind::Probe, narrowing, out: Some(folder.to_owned()), ..Self::of_try(args, folder)? })
     }
 

@@ -4,7 +4,7 @@ mod ci;
 
 use std::path::{Path, PathBuf};
 
-use super::kernels::{Names, draft, experiment_name, file_of, reference_name, source_name, write_reference};
+use super::kernels::{Names, SizesFrom, draft, experiment_name, file_of, reference_name, source_name, write_reference};
 use crate::cli::InitArgs;
 use crate::console::Console;
 use crate::failure::Exit;
@@ -36,7 +36,7 @@ pub fn run(args: &InitArgs, console: &mut Console) -> Result<Exit, Failure> {
         source: &|source| source_name(source, &path),
         reference: Some(reference_name(&path)),
     };
-    let drafted = draft(&args.sources, &args.kernels, &names)?;
+    let drafted = draft(&args.sources, &args.kernels, &names, SizesFrom::Kernels)?;
     write_new("--out", &path, &drafted.commented(), args.force)?;
     write_reference("--out", &path, &drafted, (args.force, console))?;
     let ignored = Path::new(".gitignore");

@@ -9,9 +9,10 @@ use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::files::write_new;
+use runner_cuda_source::flatten::included;
 use runner_cuda_source::host_half::{HostFunction, host_half};
 use runner_cuda_source::kernel_file::KernelFile;
-use runner_cuda_source::launches::Launch;
+use runner_cuda_source::launches::{HostCode, Launch};
 use runner_cuda_source::signature::Signature;
 use runner_files::regular;
 use runner_lang::diagnostics::nearest;
@@ -30,8 +31,17 @@ pub struct Names<'a> {
     pub reference: Option<String>,
 }
 
+/// Which sizes a draft has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SizesFrom {
+    /// Sizes that show faults of a kernel.
+    Kernels,
+    /// Those that the source's launch passes.
+    Launch,
+}
+
 /// Drafts a manifest for the kernels of the sources.
-pub fn draft(sources: &[String], args: &KernelArgs, names: &Names<'_>) -> Result<Draft, Failure> {
+pub fn draft(sources: &[String], args: &KernelArgs, names: &Names<'_>, from: SizesFrom) -> Result<Draft, Failure> {
     let mut faults = Vec::new();
     let mut kernels: Vec<Wanted> = Vec::new();
     let mut notes = Vec::new();
@@ -42,7 +52,7 @@ pub fn draft(sources: &[String], args: &KernelArgs, names: &Names<'_>) -> Result
     for source in sources {
         let (path, named) = split(source);
         let asked: Vec<&str> = named.into_iter().chain(args.kernel.iter().map(String::as_str)).collect();
-        match wanted(&path, &asked, &(names.source)(&path), args) {
+        match wanted(&path, &asked, names, args) {
             Ok((found, left_out)) => {
                 kernels.extend(found);
                 notes.extend(left_out);
@@ -67,6 +77,7 @@ pub fn draft(sources: &[String], args: &KernelArgs, names: &Names<'_>) -> Result
         arguments: args.arguments.clone(),
         tolerance: args.tolerance,
         reference,
+        is_exact: from == SizesFrom::Launch,
         notes,
     };
     Draft::new(&request).map_err(|faults| refused(&faults))
@@ -98,7 +109,7 @@ fn reference(
 /// The options, with include folders found in the sources' checkouts added, and a note for each.
 fn with_headers(sources: &[String], args: &KernelArgs, notes: &mut Vec<String>) -> KernelArgs {
     let mut args = args.clone();
-    for path in sources.iter().map(|source| file_of(source)) {
+    for path in sources.iter().map(|source| compiled(&file_of(source))) {
         // A header found in one round may include others.
         for _ in 0..MOST_ROUNDS {
             let file = KernelFile::read(&path, &args.include_paths, &args.defines).unwrap_or_default();
@@ -117,7 +128,38 @@ fn with_headers(sources: &[String], args: &KernelArgs, notes: &mut Vec<String>) 
     args
 }
 
-/// If the sources do not launch a kernel, uses the launch of another kernel with the same parameters.
+/// The file to compile for a source: one next to it that includes it, if only that one launches its kernels.
+pub fn compiled(source: &Path) -> PathBuf {
+    let own = KernelFile::read(source, &[], &[]).unwrap_or_default();
+    let (Some(name), false) = (source.file_name().and_then(|name| name.to_str()), own.kernels.is_empty()) else {
+        return source.to_owned();
+    };
+    let launches = |file: &KernelFile| own.kernels.iter().any(|kernel| kernel.own && launches(&file.host, kernel));
+    let includes = |path: &&PathBuf| {
+        let text = regular::read(path).unwrap_or_default();
+        let is_included = String::from_utf8_lossy(&text).lines().any(|line| included(line) == Some(name));
+        *path != source && is_included && launches(&KernelFile::read(path, &[], &[]).unwrap_or_default())
+    };
+    let user = if launches(&own) { None } else { sources_beside(source).into_iter().find(|path| includes(&path)) };
+    user.unwrap_or_else(|| source.to_owned())
+}
+
+fn launches(host: &HostCode, kernel: &Signature) -> bool {
+    host.launches.iter().any(|launch| launch.kernel == kernel.name)
+}
+
+/// CUDA sources in the folder of a file, sorted.
+fn sources_beside(path: &Path) -> Vec<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let all = entries.map(|entry| path.with_file_name(entry.file_name()));
+    let mut sources: Vec<PathBuf> =
+        all.filter(|path| path.extension().is_some_and(|end| end == "cu" || end == "cuh")).collect();
+    sources.sort();
+    sources
+}
+
+/// If the sources do not launch a kernel, gives it the launch of another kernel with the same parameters.
 fn adopt_launches(kernels: &mut [Wanted]) {
     for place in 0..kernels.len() {
         let wanted = &kernels[place];
@@ -171,6 +213,19 @@ pub fn file_of(source: &str) -> PathBuf {
     split(source).0
 }
 
+/// Whether kernels were compared of which nothing says that they compute the same: the command line does not name them,
+/// and the file launches them itself or they have different names.
+pub fn is_guess(sources: &[String], args: &KernelArgs, drafted: &Draft) -> bool {
+    if sources.len() > 1 || names_kernels(sources, args) {
+        return false;
+    }
+    let file = KernelFile::read(&compiled(&file_of(&sources[0])), &args.include_paths, &args.defines);
+    let plain = |name: &str| words(name.split(['<', '(']).next().unwrap_or_default());
+    let names: Vec<Vec<String>> = drafted.names().map(plain).collect();
+    let is_program = file.is_ok_and(|file| !file.host.launches.is_empty());
+    names.len() > 1 && (is_program || names.iter().any(|name| *name != names[0]))
+}
+
 /// Whether the command line names kernels.
 pub fn names_kernels(sources: &[String], args: &KernelArgs) -> bool {
     !args.kernel.is_empty() || sources.iter().any(|source| split(source).1.is_some())
@@ -190,17 +245,44 @@ fn split(source: &str) -> (PathBuf, Option<&str>) {
 fn wanted(
     path: &Path,
     asked: &[&str],
-    source: &str,
+    names: &Names<'_>,
     args: &KernelArgs,
 ) -> Result<(Vec<Wanted>, Vec<String>), Vec<String>> {
-    let file = path.display().to_string();
-    let KernelFile { kernels: known, host, .. } =
+    let read = |path: &Path| {
         KernelFile::read(path, &args.include_paths, &args.defines).map_err(|error| {
             let hint = "name a CUDA C++ file, as in `runner try kernels.cu`";
-            vec![format!("cannot read {file}: {}; {hint}", error.to_string().to_lowercase())]
-        })?;
+            vec![format!("cannot read {}: {}; {hint}", path.display(), error.to_string().to_lowercase())]
+        })
+    };
+    let whole = compiled(path);
+    let mut notes = Vec::new();
+    let KernelFile { kernels: mut known, host, .. } = read(&whole)?;
+    if whole != path {
+        let own = read(path)?.kernels;
+        for kernel in &mut known {
+            kernel.own = own.iter().any(|other| other.own && other.path() == kernel.path());
+        }
+        notes.push(format!(
+            "{} is compiled as part of {}, which includes and launches it",
+            path.display(),
+            whole.display()
+        ));
+    }
+    let (file, source) = (whole.display().to_string(), (names.source)(&whole));
+    let (launching, elsewhere) = if known.iter().any(|kernel| kernel.own && launches(&host, kernel)) {
+        (None, Vec::new())
+    } else {
+        let others = sources_beside(path).into_iter().filter(|other| *other != whole);
+        let read = |other: PathBuf| {
+            let file = KernelFile::read(&other, &args.include_paths, &args.defines).ok()?;
+            let is_launching = known.iter().any(|kernel| kernel.own && launches(&file.host, kernel));
+            is_launching.then(|| (Some(other.display().to_string()), file.host.launches))
+        };
+        others.into_iter().find_map(read).unwrap_or_default()
+    };
     let whole = |signature: &Signature, template: Option<&str>| {
-        let launches: Vec<&Launch> = host.launches.iter().filter(|launch| launch.kernel == signature.name).collect();
+        let all = host.launches.iter().chain(&elsewhere);
+        let launches: Vec<&Launch> = all.filter(|launch| launch.kernel == signature.name).collect();
         // Even a launch that does not match the kernel's signature shows how the file launches it.
         let launch =
             fitting(signature, &host.constants, &launches).or_else(|| launches.first().map(|launch| (*launch).clone()));
@@ -213,11 +295,12 @@ fn wanted(
         let template = template.map(|template| format!("<{template}>")).unwrap_or_default();
         let types = if is_overloaded(signature, &known) { format!("({})", signature.types()) } else { String::new() };
         Wanted {
-            source: source.to_owned(),
+            source: source.clone(),
             file: file.clone(),
             kernel: format!("{}{template}{types}", signature.path()),
             signature: signature.clone(),
             constants: host.constants.clone(),
+            launched_in: launch.as_ref().and(launching.clone()),
             launch,
         }
     };
@@ -226,14 +309,15 @@ fn wanted(
     }
     let mut faults = Vec::new();
     let mut found: Vec<&Signature> = Vec::new();
-    let mut notes = Vec::new();
     let mut kernels = Vec::new();
     if asked.is_empty() {
         let has_own = known.iter().any(|signature| signature.own);
         let own: Vec<&Signature> = known.iter().filter(|signature| signature.own || !has_own).collect();
         let defined: Vec<&Signature> = own.iter().copied().filter(|signature| signature.body.is_some()).collect();
         let all = if defined.is_empty() { own } else { defined };
-        (found, notes) = comparable(&all, &file, !host.launches.is_empty());
+        let left_out;
+        (found, left_out) = comparable(&all, &file, !host.launches.is_empty());
+        notes.extend(left_out);
         kernels.extend(found.iter().map(|signature| whole(signature, None)));
     }
     for kernel in asked {
@@ -446,11 +530,6 @@ fn comparable<'a>(all: &[&'a Signature], file: &str, is_program: bool) -> (Vec<&
 /// Names the file that defines a kernel which this one only declares.
 fn declared_only(path: &Path, declared: &Signature) -> String {
     let (file, name) = (path.display(), declared.path());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut beside: Vec<PathBuf> =
-        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    beside.sort();
-    let is_source = |path: &&PathBuf| path.extension().is_some_and(|end| end == "cu" || end == "cuh");
     let defines = |path: &&PathBuf| {
         let found = KernelFile::read(path, &[], &[]).unwrap_or_default();
         found
@@ -458,7 +537,7 @@ fn declared_only(path: &Path, declared: &Signature) -> String {
             .iter()
             .any(|other| other.own && other.body.is_some() && other.path() == name && other.types() == declared.types())
     };
-    match beside.iter().filter(is_source).find(defines) {
+    match sources_beside(path).iter().find(defines) {
         Some(other) => {
             format!("{file} only declares `{name}`; {} defines it: `runner try {}`", other.display(), other.display())
         }

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::kernels::{
-    Names, draft, experiment_name, file_of, names_kernels, reference_name, source_name, write_reference,
+    Names, SizesFrom, compiled, draft, experiment_name, file_of, is_guess, names_kernels, reference_name, source_name,
+    write_reference,
 };
 use crate::cli::TryArgs;
 use crate::cli::options::{RunOptions, TRIED};
@@ -16,9 +17,12 @@ use crate::failure::Failure;
 use crate::files::write_new;
 use crate::session::{ManifestRun, interrupt, run_one};
 use remedy::Remedy;
+use runner_experiment::Manifest;
 use runner_files::project::Project;
 use runner_manifest::draft::Draft;
-use runner_types::SourceText;
+use runner_results::journal;
+use runner_types::{CaseRecord, Outcome, SourceText};
+use runner_workers::Interrupt;
 
 pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
@@ -36,19 +40,15 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     let of_reference = folder.path().join("reference.cpp");
     let reference = args.trust.allow_host_code.then(|| of_reference.display().to_string());
     let names = Names { experiment: &name, source: &absolute, reference };
-    let drafted = draft(&args.sources, &args.kernels, &names)?;
-    write_reference("TMPDIR", &of_reference, &drafted, (true, console))?;
-    let project = project(args)?.with_folder(folder.path());
-    let parse = |drafted: &Draft| {
-        let source = Arc::new(SourceText { path: TRIED.into(), text: drafted.text() });
-        runner_manifest::parse_within(&source, project.clone())
-    };
-    let manifest = parse(&drafted).map_err(|faults| console.faults(&faults))?;
+    let interrupt = interrupt()?;
+    let trial = Trial { names: &names, folder: folder.path(), of_reference: &of_reference, interrupt: &interrupt };
+    let chosen = trial.choose(args, console)?;
+    let Chosen { args, drafted, manifest, differing, failing } = &chosen;
     if let Some(path) = &args.save {
         let experiment = experiment_name(path);
         let reference = args.trust.allow_host_code.then(|| reference_name(path));
         let names = Names { experiment: &experiment, source: &|source| source_name(source, path), reference };
-        let saved = draft(&args.sources, &args.kernels, &names)?;
+        let saved = draft(&args.sources, &args.kernels, &names, chosen.sizes())?;
         write_new("--save", path, &saved.commented(), false)?;
         write_reference("--save", path, &saved, (false, console))?;
         console.say(&format!("wrote {}", path.display()));
@@ -56,23 +56,31 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     for line in drafted.assumptions() {
         console.say(&line);
     }
+    trial.write_reference(drafted)?;
     let options = RunOptions::of_try(args, folder.path())?;
-    let interrupt = interrupt()?;
-    let ended = run_one(ManifestRun { manifest: &manifest, options: &options }, &interrupt, console)?;
+    let ended = run_one(ManifestRun { manifest, options: &options }, &interrupt, console)?;
+    let baseline = drafted.baseline().unwrap_or_default();
+    if let Some(fault) = failing {
+        console.print(&format!("With sizes other than the launch's, it fails: {fault}\n"))?;
+    }
+    if let [first, ..] = &differing[..] {
+        let names: Vec<String> = differing.iter().map(|name| format!("`{name}`")).collect();
+        let (give, they) = if differing.len() == 1 { ("gives", "it does") } else { ("give", "they do") };
+        console.print(&format!(
+            "{} {give} other results than `{baseline}`, or {} with its arguments: if {they} the same, compare with {} {}.\n",
+            names.join(", "),
+            if differing.len() == 1 { "fails" } else { "fail" },
+            option(baseline),
+            option(first)
+        ))?;
+    }
     if ended.exit == Exit::CaseFailed && !args.display.quiet {
-        let manifest_of = |args: &TryArgs| {
-            let drafted = draft(&args.sources, &args.kernels, &names).ok()?;
-            let manifest = parse(&drafted).ok()?;
-            Some((drafted, manifest))
-        };
+        let manifest_of = |args: &TryArgs| trial.drafted(args, SizesFrom::Kernels).ok();
         let remedy = Remedy { args, manifest_of: &manifest_of, interrupt: &interrupt };
         let reports = args.out.as_deref().unwrap_or(folder.path());
-        if let Some(sentence) = remedy.find(&drafted, reports, console) {
+        if let Some(sentence) = remedy.find(drafted, reports, console) {
             console.print(&format!("{sentence}\n"))?;
-        } else if let Some(baseline) = drafted
-            .baseline()
-            .filter(|_| drafted.compares() && args.sources.len() == 1 && !names_kernels(&args.sources, &args.kernels))
-        {
+        } else if drafted.compares() && args.sources.len() == 1 && !names_kernels(&args.sources, &args.kernels) {
             console.print(&format!(
                 "Kernels with the same parameters were compared. If they do different things, try one alone with -k \
                  {baseline}.\n"
@@ -82,11 +90,125 @@ pub fn run(args: &TryArgs, console: &mut Console) -> Result<Exit, Failure> {
     Ok(ended.exit)
 }
 
+/// Option that names a kernel, quoted for a shell.
+fn option(kernel: &str) -> String {
+    let is_plain = kernel.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if is_plain { format!("-k {kernel}") } else { format!("-k '{kernel}'") }
+}
+
+/// What is run and shown.
+struct Chosen {
+    args: TryArgs,
+    drafted: Draft,
+    manifest: Manifest,
+    /// Kernels with the same parameters that do not compute what the first one does.
+    differing: Vec<String>,
+    /// How the kernels fail with sizes that the source's launch does not pass.
+    failing: Option<String>,
+}
+
+impl Chosen {
+    fn sizes(&self) -> SizesFrom {
+        if self.failing.is_some() { SizesFrom::Launch } else { SizesFrom::Kernels }
+    }
+}
+
+struct Trial<'a> {
+    names: &'a Names<'a>,
+    folder: &'a Path,
+    of_reference: &'a Path,
+    interrupt: &'a Interrupt,
+}
+
+impl Trial<'_> {
+    fn drafted(&self, args: &TryArgs, sizes: SizesFrom) -> Result<(Draft, Manifest), Failure> {
+        let drafted = draft(&args.sources, &args.kernels, self.names, sizes)?;
+        self.write_reference(&drafted)?;
+        let project = project(args)?.with_folder(self.folder);
+        let source = Arc::new(SourceText { path: TRIED.into(), text: drafted.text() });
+        let manifest = runner_manifest::parse_within(&source, project)
+            .map_err(|faults| Console::new(crate::cli::ColorChoice::Never).faults(&faults))?;
+        Ok((drafted, manifest))
+    }
+
+    /// Writes the reference of the draft that is parsed or run next.
+    fn write_reference(&self, drafted: &Draft) -> Result<(), Failure> {
+        drafted.reference().map_or(Ok(()), |(_, text)| write_new("TMPDIR", self.of_reference, text, true))
+    }
+
+    /// Chooses kernels and sizes. Kernels that only share their parameters are compared if they give the same results,
+    /// and sizes of the source's launch are used if the kernels fail with others.
+    fn choose(&self, args: &TryArgs, console: &mut Console) -> Result<Chosen, Failure> {
+        let (drafted, manifest) = self.drafted(args, SizesFrom::Kernels)?;
+        let mut chosen = Chosen { args: args.clone(), drafted, manifest, differing: Vec::new(), failing: None };
+        if is_guess(&args.sources, &args.kernels, &chosen.drafted) {
+            let cases = self.probe(&chosen.args, (&chosen.drafted, &chosen.manifest), console)?;
+            let names: Vec<&str> = chosen.drafted.names().collect();
+            let is_same =
+                |name: &str| !cases.iter().any(|case| case.case.key.variant == name && case.outcome.is_failure());
+            let same = names.iter().copied().enumerate().filter(|(place, name)| *place == 0 || is_same(name));
+            let same: Vec<String> = if is_same(names[0]) {
+                same.map(|(_, name)| name.to_owned()).collect()
+            } else {
+                vec![names[0].to_owned()]
+            };
+            if same.len() < names.len() {
+                if is_same(names[0]) {
+                    let others = names.iter().filter(|name| !same.iter().any(|one| one == *name));
+                    chosen.differing = others.map(|name| (*name).to_owned()).collect();
+                }
+                chosen.args.kernels.kernel = same;
+                (chosen.drafted, chosen.manifest) = self.drafted(&chosen.args, SizesFrom::Kernels)?;
+            }
+        }
+        let exact = self.drafted(&chosen.args, SizesFrom::Launch).ok().filter(|(drafted, _)| drafted.is_of_launch());
+        if let Some((drafted, manifest)) = exact
+            && let Some(fault) = fault(&self.probe(&chosen.args, (&chosen.drafted, &chosen.manifest), console)?)
+            && fault_is_absent(&self.probe(&chosen.args, (&drafted, &manifest), console)?)
+        {
+            (chosen.drafted, chosen.manifest, chosen.failing) = (drafted, manifest, Some(fault));
+        }
+        Ok(chosen)
+    }
+
+    /// Outcomes of a silent run.
+    fn probe(
+        &self,
+        args: &TryArgs,
+        (drafted, manifest): (&Draft, &Manifest),
+        console: &mut Console,
+    ) -> Result<Vec<CaseRecord>, Failure> {
+        self.write_reference(drafted)?;
+        let folder = tempfile::tempdir().map_err(|error| {
+            Failure::environment(format!("cannot create a temporary folder: {error}; set TMPDIR to a writable folder"))
+        })?;
+        let options = RunOptions::of_probe(args, folder.path(), &[])?;
+        run_one(ManifestRun { manifest, options: &options }, self.interrupt, console)?;
+        let records = journal::read_records(&folder.path().join(journal::RECORDS_FILE));
+        Ok(records.map(|records| records.cases).unwrap_or_default())
+    }
+}
+
+/// How the first case that a size may have made fail has failed.
+fn fault(cases: &[CaseRecord]) -> Option<String> {
+    cases.iter().find_map(|case| match &case.outcome {
+        Outcome::Trap { message } => Some(message.clone()),
+        Outcome::TimedOut { .. } => Some("it does not end in time".to_owned()),
+        Outcome::Invalid { limit } => Some(limit.clone()),
+        Outcome::OutOfMemory { .. } => Some("its buffers do not fit in memory".to_owned()),
+        _ => None,
+    })
+}
+
+fn fault_is_absent(cases: &[CaseRecord]) -> bool {
+    !cases.is_empty() && !cases.iter().any(|case| case.outcome.is_failure())
+}
+
 /// Project with all sources on the command line; it must contain them and everything that they include.
 fn project(args: &TryArgs) -> Result<Project, Failure> {
     let mut projects = Vec::new();
     for source in &args.sources {
-        projects.push(args.trust.reach.project_of_source(&file_of(source))?);
+        projects.push(args.trust.reach.project_of_source(&compiled(&file_of(source)))?);
     }
     for folder in &args.kernels.include_paths {
         let project = Project::at(folder)

@@ -27,6 +27,7 @@ mod schema;
 mod shards;
 mod show;
 mod stale;
+mod trying;
 mod tune;
 mod underived;
 mod version;

@@ -42,8 +42,10 @@ pub struct Wanted {
     pub signature: Signature,
     /// Integer constants in the source.
     pub constants: BTreeMap<String, i128>,
-    /// Launch of the kernel in the source itself.
+    /// Launch of the kernel in the source itself or in the file below.
     pub launch: Option<Launch>,
+    /// Another file that launches the kernel, for messages.
+    pub launched_in: Option<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -71,6 +73,8 @@ pub struct Request {
     pub tolerance: Option<f64>,
     /// Host function that computes the expected outputs.
     pub reference: Option<Reference>,
+    /// Whether sizes have the values that the source's launch passes.
+    pub is_exact: bool,
     /// Further information for the user.
     pub notes: Vec<String>,
 }
@@ -91,6 +95,7 @@ pub struct Draft {
     reference: Option<DraftReference>,
     include_paths: Vec<String>,
     defines: Vec<(String, String)>,
+    is_of_launch: bool,
     notes: Vec<String>,
 }
 
@@ -135,6 +140,7 @@ impl Draft {
                 .map(|parts| parts.map(|parts| parts.join(", ")))
                 .collect(),
             types: &types,
+            is_exact: request.is_exact,
         };
         let with_fields = |wanted: &Wanted| {
             let integers = record::integers(&wanted.signature.parameters).into_iter();
@@ -182,7 +188,6 @@ impl Draft {
             n: request.n.clone(),
             defaults: kept.unwrap_or_else(|| sizes.defaults.clone()),
             variants: variants(request, &sizes),
-            sizes: sizes.all,
             places,
             parameters: request
                 .kernels
@@ -195,6 +200,8 @@ impl Draft {
             reference,
             include_paths: request.include_paths.clone(),
             defines: request.defines.iter().map(define).collect(),
+            is_of_launch: sizes.is_of_launch,
+            sizes: sizes.all,
             notes: request.kernels.iter().flat_map(unused).chain(request.notes.iter().cloned()).collect(),
         })
     }
@@ -202,6 +209,21 @@ impl Draft {
     /// Name of the first variant, with which the others are compared.
     pub fn baseline(&self) -> Option<&str> {
         self.variants.first().map(|variant| variant.name.as_str())
+    }
+
+    /// Names of the variants.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.variants.iter().map(|variant| variant.name.as_str())
+    }
+
+    /// Power of two near the default first size on the simulator, if that is none.
+    pub fn whole_size(&self) -> Option<&str> {
+        self.defaults[1].split_once(" - ").map(|(power, _)| power)
+    }
+
+    /// Whether each size has the value that the source's launch passes, and the launch is small enough to simulate.
+    pub fn is_of_launch(&self) -> bool {
+        self.is_of_launch
     }
 
     /// Threads per block of the first variant.
@@ -410,7 +432,8 @@ fn variants(request: &Request, sizes: &Sizes) -> Vec<Variant> {
         }
         let origin = wanted.launch.as_ref().filter(|_| !shape.taken.is_empty()).map(|launch| {
             let what = shape.taken.join(", ");
-            format!("{name}: {what} from the launch at {}:{}", wanted.file, launch.line)
+            let file = wanted.launched_in.as_ref().unwrap_or(&wanted.file);
+            format!("{name}: {what} from the launch at {file}:{}", launch.line)
         });
         let has_defaults_only = !wanted.signature.template.is_empty() && !wanted.kernel.contains('<');
         let kernel = match wanted.kernel.split_once('(') {

@@ -151,6 +151,16 @@ impl Remedy<'_> {
         let dimensions = draft.block().filter(|_| self.args.kernels.block.is_empty()).map_or(0, <[String]>::len);
         let mut blocks = dimensions.checked_sub(1).and_then(|at| BLOCKS.get(at)).copied().unwrap_or_default().iter();
         let mut small = SMALL.iter().filter(|_| self.args.kernels.n.is_empty());
+        // The kernel may need a multiple of the block size.
+        let whole = draft
+            .whole_size()
+            .filter(|_| self.args.kernels.n.is_empty() && matches!(Fault::read(&message), Some(Fault::PastEnd { .. })));
+        if let Some(whole) = whole {
+            let options = Options { n: Some(whole.to_owned()), ..Options::default() };
+            if let Some(End::Passed) = self.outcome(&options, &name, console) {
+                return Some(format!("With {} it runs without a fault.", options.shown()));
+            }
+        }
         for _ in 0..MOST_ATTEMPTS {
             if begin.elapsed() > LONGEST {
                 return None;
@@ -207,7 +217,7 @@ impl Remedy<'_> {
         args.kernels.arguments.extend(found.arguments());
         let (_, manifest) = (self.manifest_of)(&args)?;
         let folder = tempfile::tempdir().ok()?;
-        let options = RunOptions::of_probe(&args, folder.path(), name).ok()?;
+        let options = RunOptions::of_probe(&args, folder.path(), &[name]).ok()?;
         run_one(ManifestRun { manifest: &manifest, options: &options }, self.interrupt, console).ok()?;
         let records = journal::read_records(&folder.path().join(journal::RECORDS_FILE)).ok()?;
         let is_done = records.cases.iter().all(|case| !case.outcome.is_failure());

@@ -335,7 +335,7 @@ fn the_file_itself_says_how_its_kernels_are_launched_and_named() {
     expect(&folder, &["try", "--backend", "sim", "o.cu", "-k", "add"], 2, &several);
     let double = ["y = f64[256], output", "1 of 1 cases ran"];
     expect(&folder, &["try", "--backend", "sim", "o.cu", "-k", "add(const double*, double*, int)"], 0, &double);
-    let declared = ["o.cu only declares `elsewhere`; ./p.cu defines it: `runner try ./p.cu`"];
+    let declared = ["o.cu only declares `elsewhere`; p.cu defines it: `runner try p.cu`"];
     expect(&folder, &["try", "--backend", "sim", "o.cu", "-k", "elsewhere"], 2, &declared);
 }
 

@@ -29,6 +29,9 @@ const STAND_INS: [i128; 6] = [1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_
 /// Maximum number of threads of a launch that does not follow from a size.
 const MOST_FIXED_THREADS: i128 = 1 << 20;
 
+/// Maximum length of a buffer of the source's own size.
+const MOST_FIXED_ELEMENTS: i128 = 1 << 24;
+
 /// A block with at most this many threads: the largest side is halved until it fits.
 fn within(mut block: Vec<i128>, most: Option<i128>) -> Vec<i128> {
     let Some(most) = most else { return block };
@@ -81,6 +84,8 @@ pub struct Sizes {
     pub defaults: [String; 2],
     /// Value of the axis in the source, if it must not change.
     pub kept: Option<i128>,
+    /// Whether the source's launch gives every size, and is small enough to simulate.
+    pub is_of_launch: bool,
 }
 
 /// Launch of a kernel.
@@ -105,6 +110,8 @@ pub struct Given<'a> {
     pub shared: Vec<Option<String>>,
     /// Template arguments of each kernel.
     pub types: &'a [Vec<(String, String)>],
+    /// Whether sizes have the values that the source's launch passes.
+    pub is_exact: bool,
 }
 
 /// Meaning of an integer parameter.
@@ -129,6 +136,8 @@ struct Plan<'a> {
     /// Size parameters that must be a multiple of the block size.
     whole: BTreeSet<usize>,
     kept: BTreeMap<usize, i128>,
+    /// Whether numbers in lengths are final, since the launch depends on no size.
+    is_fixed: bool,
 }
 
 /// The first launch whose block size agrees with the one implied by the kernel's constants, if any.
@@ -161,6 +170,7 @@ pub fn sizes(kernels: &[Wanted], given: &Given<'_>) -> Sizes {
         stand_ins: BTreeMap::new(),
         whole: BTreeSet::new(),
         kept: BTreeMap::new(),
+        is_fixed: false,
     };
     plan.understand();
     plan.name_sizes();
@@ -273,6 +283,9 @@ impl Plan<'_> {
             let is_used = limits.contains(position) || factors.contains(position);
             let meaning = match self.given.values.get(position) {
                 Some(text) => Meaning::Text(text.clone()),
+                None if self.given.is_exact && !is_used => {
+                    Meaning::Number(self.launched(*position).unwrap_or_else(|| small.next().unwrap_or(3)))
+                }
                 None if is_pitch(&name) && factors.contains(position) => Meaning::Pitch,
                 None if self.is_narrow(*position) || is_small(&name) => Meaning::Number(small.next().unwrap_or(3)),
                 None if is_used || is_size(&name) || !seen.contains(position) => Meaning::Size,
@@ -281,7 +294,12 @@ impl Plan<'_> {
             self.meanings.insert(*position, meaning);
         }
         let has_vectors = self.kernels.iter().any(|wanted| {
-            let is_vector_token = runner_cuda_source::source::is_vector_name;
+            // Copies of 16 bytes and loads of matrices need rows that are as aligned as vectors.
+            let is_vector_token = |token: &str| {
+                runner_cuda_source::source::is_vector_name(token)
+                    || token == "load_matrix_sync"
+                    || (token.starts_with('"') && ["cp.async", "ldmatrix"].iter().any(|word| token.contains(word)))
+            };
             wanted.signature.body.as_ref().is_some_and(|body| body.mentions(is_vector_token))
                 || wanted
                     .signature
@@ -305,6 +323,15 @@ impl Plan<'_> {
     /// The source's launch of a kernel.
     fn launch(&self, kernel: usize) -> Option<&Launch> {
         self.kernels[kernel].launch.as_ref()
+    }
+
+    /// Integer that a launch passes for a parameter.
+    fn launched(&self, position: usize) -> Option<i64> {
+        let launches = (0..self.kernels.len()).filter_map(|kernel| self.launch(kernel));
+        launches.into_iter().find_map(|launch| {
+            let value = launch.integer(&launch.arguments.get(position)?.value)?;
+            i64::try_from(value).ok()
+        })
     }
 
     /// Host variable that a launch passes for a parameter.
@@ -363,14 +390,20 @@ impl Plan<'_> {
                 // The kernel also uses a constant with the same value.
                 let is_constant = value >= SMALLEST_SIZE
                     && self.kernels[kernel].constants.iter().any(|(name, other)| {
-                        *other == value && body.is_some_and(|body| body.mentions(|token| token == name))
+                        *other == value
+                            && self.position(kernel, name).is_none()
+                            && body.is_some_and(|body| body.mentions(|token| token == name))
                     });
-                // The file fixes the value, and the launch does not depend on it.
-                let is_fixed = Self::host_name(launch, *position)
-                    .is_some_and(|name| self.kernels[kernel].constants.contains_key(name))
+                // The file fixes it, and the launch does not depend on it.
+                let is_fixed = Self::host_name(launch, *position).is_some()
                     && !mentions(&launch.grid)
                     && value <= LARGEST_CONSTANT;
-                if is_of_block || is_constant || is_fixed || (!has_guard && !strides && !mentions(&launch.grid)) {
+                if self.given.is_exact
+                    || is_of_block
+                    || is_constant
+                    || is_fixed
+                    || (!has_guard && !strides && !mentions(&launch.grid))
+                {
                     kept.insert(*position, value);
                 }
             }
@@ -461,7 +494,26 @@ impl Plan<'_> {
 
     /// Divisor of the sizes that must be multiples of a block.
     fn grain(&self) -> usize {
-        if self.kernels.iter().any(|wanted| dimensions(wanted) == 1) { 256 } else { 32 }
+        // The product of many sizes must fit in memory, and a shared array in a block's.
+        let is_small = self.sizes.len() > 3 || self.shared_grows();
+        if !is_small && self.kernels.iter().any(|wanted| dimensions(wanted) == 1) { 256 } else { 32 }
+    }
+
+    /// Whether a launch's dynamic shared memory grows with a size.
+    fn shared_grows(&self) -> bool {
+        (0..self.kernels.len()).any(|kernel| {
+            let Some(launch) = self.launch(kernel) else { return false };
+            self.meanings.iter().any(|(position, meaning)| {
+                let name = Self::host_name(launch, *position);
+                let mut found = false;
+                if let Some(shared) = &launch.shared {
+                    shared.visit(&mut |part| {
+                        found |= matches!(part, Expression::Name(other) if Some(other.as_str()) == name);
+                    });
+                }
+                *meaning == Meaning::Size && found
+            })
+        })
     }
 
     /// Sizes by their manifest names, with their stand-ins.
@@ -487,7 +539,7 @@ impl Plan<'_> {
         scope
     }
 
-    fn finish(self) -> Sizes {
+    fn finish(mut self) -> Sizes {
         let mut found = Sizes::default();
         let mut lens: BTreeMap<usize, Vec<(i128, bool)>> = BTreeMap::new();
         let mut covers = Vec::new();
@@ -495,6 +547,7 @@ impl Plan<'_> {
         for (kernel, (block, sides, taken)) in blocks.iter().enumerate() {
             let mut shape = Shape { block: block.clone(), taken: taken.clone(), ..Shape::default() };
             let grid = self.grid(kernel, *sides, block.len(), &mut shape);
+            self.is_fixed = self.of.is_empty() && !shape.grid.iter().any(|text| self.names_size(text));
             let none = BTreeMap::new();
             let mut reach = self.reach(kernel, *sides, grid.map(Some), &none).unwrap_or_default();
             // Indices that are only used for reading may have any value.
@@ -552,9 +605,32 @@ impl Plan<'_> {
         }
         found.kept =
             self.of.iter().find(|(_, place)| **place == 0).and_then(|(position, _)| self.kept.get(position).copied());
+        found.is_of_launch = self.given.is_exact && self.is_small_launch(&found);
         found.defaults = self.defaults(degree);
         found.all = self.sizes;
         found
+    }
+
+    /// Whether the launches give every integer, and neither threads nor buffers are too many to simulate.
+    fn is_small_launch(&self, found: &Sizes) -> bool {
+        let is_given = |(position, meaning): (&usize, &Meaning)| match meaning {
+            Meaning::Size => self.kept.contains_key(position),
+            _ => self.launched(*position).is_some() || matches!(meaning, Meaning::Text(_)),
+        };
+        let scope = self.scope(&[]);
+        let product = |texts: &[String], block: Option<i128>| {
+            let scope = self.scope(block.as_slice());
+            texts.iter().map(|text| evaluate(text, &scope)).try_fold(1_i128, |all, side| all.checked_mul(side?))
+        };
+        let is_small = |shape: &Shape| {
+            let first = shape.block.first().and_then(|text| evaluate(text, &scope));
+            let threads = product(&shape.block, None).zip(product(&shape.grid, first));
+            threads.is_some_and(|(block, grid)| block.saturating_mul(grid) <= 2 * MOST_FIXED_THREADS)
+        };
+        (0..self.kernels.len()).all(|kernel| self.launch(kernel).is_some())
+            && self.meanings.iter().all(is_given)
+            && found.shapes.iter().all(is_small)
+            && found.lens.values().all(|len| evaluate(len, &scope).is_some_and(|len| len <= MOST_FIXED_ELEMENTS))
     }
 
     /// Block size of each kernel as text and as numbers, and the parts taken from a launch.
@@ -580,6 +656,7 @@ impl Plan<'_> {
                 let threads = self.kernels[kernel].signature.body.as_ref().map_or(1, |body| body.thread_dimensions);
                 let other = all.iter().flatten().find(|block| block.len() == threads);
                 let default = match threads {
+                    _ if !self.has_threads(kernel) => vec![1],
                     1 => vec![256],
                     2 => vec![16, 16],
                     _ => vec![8, 8, 4],
@@ -596,6 +673,23 @@ impl Plan<'_> {
                 (given.unwrap_or_else(|| shown(&block)), sides, taken)
             })
             .collect()
+    }
+
+    /// Whether the blocks of a kernel may do different work.
+    fn has_blocks(&self, kernel: usize) -> bool {
+        let is_of_grid = |token: &str| token == "blockIdx" || token.contains("grid");
+        let body = self.kernels[kernel].signature.body.as_ref();
+        body.is_none_or(|body| {
+            body.mentions(is_of_grid) || (!body.mentions(|token| token == "threadIdx") && self.has_threads(kernel))
+        })
+    }
+
+    /// Whether the threads of a kernel may do different work.
+    fn has_threads(&self, kernel: usize) -> bool {
+        let words = ["thread", "block", "grid", "lane", "rank", "idx", "warp", "shfl", "tid", "unknown_result"];
+        let is_of_thread = |token: &str| words.iter().any(|word| token.to_lowercase().contains(word));
+        let body = self.kernels[kernel].signature.body.as_ref();
+        body.is_none_or(|body| !body.mentions(|_| true) || body.mentions(is_of_thread))
     }
 
     /// Maximum number of threads per block that the kernel's `__launch_bounds__` allow.
@@ -640,9 +734,8 @@ impl Plan<'_> {
             shape.taken.push("grid");
             return found;
         }
-        // The kernel only uses the threads of one block.
-        let is_of_grid = |token: &str| token == "blockIdx" || token.contains("grid");
-        if body.is_some_and(|body| body.mentions(|token| token == "threadIdx") && !body.mentions(is_of_grid)) {
+        // The kernel only uses the threads of one block, or a single thread.
+        if !self.has_blocks(kernel) {
             shape.grid = vec!["1".to_owned()];
             return [1; 3];
         }
@@ -651,7 +744,9 @@ impl Plan<'_> {
         let is_plain = shape.block.len() == 1;
         let mut grid = [1; 3];
         for axis in 0..dimensions {
-            let span = self.describe(spans[axis], sides).unwrap_or_else(|| "n".to_owned());
+            let fixed = reach.spans[axis].filter(|span| self.of.is_empty() && *span <= MOST_FIXED_THREADS);
+            let span = fixed.map(|span| span.to_string()).or_else(|| self.describe(spans[axis], sides));
+            let span = span.unwrap_or_else(|| "n".to_owned());
             let is_row = reach.per_block[axis] && reach.spans[axis].is_none();
             let per_block = reach.tile[axis].unwrap_or(sides[axis]);
             let (text, blocks) = if is_row || per_block == 1 {
@@ -694,10 +789,7 @@ impl Plan<'_> {
         let launch = self.launch(kernel)?;
         let texts: Vec<String> =
             launch.grid.iter().map(|side| self.of_host(kernel, side)?.text()).collect::<Option<_>>()?;
-        let names: BTreeSet<&str> = self.sizes.iter().map(|size| size.name.as_str()).collect();
-        let mentions = texts
-            .iter()
-            .any(|text| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| names.contains(word)));
+        let mentions = texts.iter().any(|text| self.names_size(text));
         let strides =
             self.kernels[kernel].signature.body.as_ref().is_some_and(|body| body.mentions(|token| token == "gridDim"));
         let is_kept = self.of.keys().all(|position| self.kept.contains_key(position)) && !self.of.is_empty();
@@ -708,6 +800,12 @@ impl Plan<'_> {
         let is_huge = block * threads(&mut texts.iter().map(|text| text.parse().ok())) > MOST_FIXED_THREADS;
         let is_fixed = reach.spans == [None; 3] && self.of.is_empty() && !is_huge;
         (mentions || strides || is_kept || is_fixed).then_some(texts)
+    }
+
+    /// Whether an expression names a size.
+    fn names_size(&self, text: &str) -> bool {
+        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.any(|word| self.sizes.iter().any(|size| size.name == word))
     }
 
     /// Translates a host expression to the manifest's names. Variables that are not passed to the kernel are replaced
@@ -762,7 +860,9 @@ impl Plan<'_> {
             self.sizes
                 .iter()
                 .find(fits)
-                .map_or_else(|| (grid[axis] * sides[axis]).to_string(), |size| size.name.clone())
+                .map(|size| size.name.clone())
+                .or_else(|| self.describe(grid[axis] * sides[axis], sides))
+                .unwrap_or_else(|| "n".to_owned())
         });
         let parts: Vec<String> = parts.collect();
         if parts.is_empty() { "n".to_owned() } else { parts.join(" * ") }
@@ -827,7 +927,7 @@ impl Plan<'_> {
     fn describe(&self, value: i128, sides: [i128; 3]) -> Option<String> {
         let terms = self.terms();
         // If no size varies, every number is final.
-        if self.of.is_empty() && terms.len() > self.sizes.len() {
+        if self.is_fixed || (self.of.is_empty() && terms.len() > self.sizes.len()) {
             return Some(value.to_string());
         }
         let mut products: Vec<(i128, Vec<usize>)> = vec![(1, Vec::new())];
@@ -914,11 +1014,13 @@ impl Plan<'_> {
         });
         let exponents: [u32; 2] = match (degree, self.sizes.len()) {
             _ if narrow => [6, 6],
+            _ if self.shared_grows() => [7, 7],
             (1, 1) => [24, 16],
             (1, _) => [20, 12],
             (2, 1 | 2) => [12, 8],
             (2, _) => [10, 7],
             (3, _) => [8, 5],
+            _ if is_whole => [5, 5],
             _ => [6, 4],
         };
         exponents.map(|exponent| match is_whole {
@@ -927,6 +1029,7 @@ impl Plan<'_> {
             true if exponent >= 10 && self.grain() == 256 => format!("2**{exponent} - 2**8"),
             true if self.grain() == 256 => "3 * 2**8".to_owned(),
             true if exponent >= 7 => format!("2**{exponent} - 2**5"),
+            true if degree > 3 => "2**5".to_owned(),
             true => "3 * 2**5".to_owned(),
             // Mostly primes.
             false => format!(
