@@ -135,7 +135,7 @@ pub enum Command {
     Merge(MergeArgs),
     /// Run experiments on a cluster, as job arrays.
     Submit(Box<SubmitArgs>),
-    /// Show the progress of a job, or of all.
+    /// Show the progress of a job, or of all jobs.
     Status(StatusArgs),
     /// Show the output of a job's tasks.
     Logs(LogsArgs),

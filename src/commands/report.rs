@@ -95,9 +95,8 @@ fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) ->
     let checked = plural(reports.len() as u64, "report");
     let tally = runner_report::stale::tally(&stale).map(|tally| format!("; {tally}")).unwrap_or_default();
     if differing > 0 {
-        console.say(&format!(
-            "{checked} checked, {differing} differ from their records: `runner report DIR` rewrites a report{tally}"
-        ));
+        let differ = if differing == 1 { "differs from its records" } else { "differ from their records" };
+        console.say(&format!("{checked} checked, {differing} {differ}; run `runner report DIR` to rewrite one{tally}"));
         return Ok(Exit::CaseFailed);
     }
     console.say(&format!("{checked} checked: every file matches its records{tally}"));

@@ -169,7 +169,7 @@ fn show(
     Ok(())
 }
 
-/// The answer of a trial of a single kernel that ran.
+/// Summary sentence of a trial with only one kernel, unless it could not be launched.
 fn alone(records: &Records) -> Option<String> {
     let (first, rest) = records.cases.split_first()?;
     let name = &first.case.key.variant;

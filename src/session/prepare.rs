@@ -53,7 +53,7 @@ pub struct Task<'a> {
     pub command: Option<String>,
     pub counting_method: Option<String>,
     pub base: Option<&'a Base>,
-    /// Cases to run, if a search has selected some of the plan's.
+    /// Cases that a search selected; `None` for the whole plan.
     pub only: Option<&'a Finalists<'a>>,
     pub started: Instant,
 }
@@ -335,7 +335,7 @@ pub fn plan_options(args: &RunOptions, device: &DeviceInfo) -> PlanOptions {
     PlanOptions { sizes, ..narrowed(&args.narrowing, device.backend, Some(device.clone())) }
 }
 
-/// Narrowing faults that can be found without a device. A filter that uses device attributes needs one.
+/// Faults in the narrowing options that can be found without a device. Filters on device attributes are skipped.
 fn narrowing_fault(ManifestRun { options: args, manifest }: ManifestRun<'_>) -> Option<Diagnostics> {
     let backend = match args.target {
         Place::Auto | Place::Gpu(_) => BackendKind::Cuda,

@@ -181,7 +181,7 @@ fn a_check_compares_the_elements_that_its_mask_selects() {
         );
     }
     let wrong = "element 11 is -875836469 (never written), expected 22";
-    assert!(report.contains(wrong) && report.contains("1 of 13 elements are wrong"), "{report}");
+    assert!(report.contains(wrong) && report.contains("1 of 13 elements is wrong"), "{report}");
 }
 
 #[test]

@@ -29,7 +29,6 @@ pub trait Device: std::fmt::Debug {
 
     fn driver(&self) -> Option<DriverVersion>;
 
-    /// Clock of the device, if any.
     fn clock(&mut self) -> Option<&mut dyn Clock>;
 
     /// Counter of what kernels do; `None` if neither the device nor a profiler counts.

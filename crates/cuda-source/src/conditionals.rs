@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::source::tokens;
 
-/// Macros that decide conditions.
+/// Macros on which `#if` conditions depend.
 #[derive(Debug, Clone, Default)]
 pub struct Macros {
     /// Macros defined by options.

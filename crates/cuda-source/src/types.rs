@@ -151,7 +151,7 @@ fn fields(body: &[&str], constants: &BTreeMap<String, i128>) -> Vec<Field> {
         match body[at] {
             "{" | "(" | "[" => {
                 let Some(close) = closing(body, at) else { break };
-                // A function body, which no `;` follows.
+                // A function body; unlike an initializer, no `;` follows it.
                 if body[at] == "{" && body.get(close + 1) != Some(&";") && body[begin..at].contains(&"(") {
                     begin = close + 1;
                 }

@@ -27,10 +27,13 @@ use runner_types::{Activity, BodyPlan, CaseJob, Mismatch, Note, Outcome, Skipped
 /// Maximum cost of the second set of inputs on the simulator, in seconds, unless `--thorough` is given.
 const MOST_SECONDS: f64 = 1.0;
 
-/// Rates for computing that cost: warp instructions that the simulator executes per second on two cores with its
-/// sanitizer, bytes that the host generates, copies and compares, and multiplications in references.
+/// Warp instructions that the simulator executes per second, on two cores with the sanitizer.
 const INSTRUCTIONS_PER_SECOND: f64 = 2e7;
+
+/// Bytes that the host generates, copies and compares per second.
 const BYTES_PER_SECOND: f64 = 5e8;
+
+/// Multiplications per second in references.
 const MULTIPLICATIONS_PER_SECOND: f64 = 5e8;
 
 /// Suffix of a mismatch, by the launch's set of inputs.

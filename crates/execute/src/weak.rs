@@ -9,7 +9,7 @@ pub struct WeakChecks {
     pub tried: Vec<Tried>,
 }
 
-/// A check, with what it depends on and what it accepts.
+/// A check that was tried on mutants, with the axes and buffers that it uses.
 #[derive(Debug)]
 pub struct Tried {
     check: CheckPlan,

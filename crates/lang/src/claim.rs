@@ -47,7 +47,7 @@ pub enum Arithmetic {
     Divide,
 }
 
-/// A result of one or two cases.
+/// A quantity in a claim: a function of one case, or of two for `speedup`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     pub function: ClaimFunction,

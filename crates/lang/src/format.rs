@@ -21,6 +21,12 @@ pub fn plural_of(count: impl Into<u64>, one: &str, many: &str) -> String {
     }
 }
 
+/// Formats a part of a total, with the verb in the number of the part: `1 of 15 cases was`, `2 of 15 cases were`.
+pub fn part_of(part: impl Into<u64>, total: impl Into<u64>, noun: &str, [one, many]: [&str; 2]) -> String {
+    let part = part.into();
+    format!("{part} of {} {}", plural(total, noun), if part == 1 { one } else { many })
+}
+
 /// Formats a number of bytes with three digits and a binary prefix: `79.6 GiB`, `512 B`.
 pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -183,6 +189,12 @@ mod tests {
     fn only_one_is_singular() {
         assert_eq!([0_u64, 1, 2].map(|n| plural(n, "line")), ["0 lines", "1 line", "2 lines"]);
         assert_eq!([1_u64, 3].map(|n| plural_of(n, "process", "processes")), ["1 process", "3 processes"]);
+    }
+
+    #[test]
+    fn a_verb_agrees_with_the_part() {
+        let shown = [(0_u64, 1_u64), (1, 15), (15, 15)].map(|(part, of)| part_of(part, of, "case", ["was", "were"]));
+        assert_eq!(shown, ["0 of 1 case were", "1 of 15 cases was", "15 of 15 cases were"]);
     }
 
     #[test]

@@ -138,7 +138,7 @@ fn string(text: &str, start: usize) -> Result<(Token<'_>, usize), ExprError> {
                 let place = start + at..start + taken;
                 let wrong = || {
                     let message = format!("`{}` is not a string escape", &text[at..taken]);
-                    let hint = r#"there are \\, \", \n, \r, \t, \x41, \u0041 and \U00000041"#;
+                    let hint = r#"valid escapes: \\, \", \n, \r, \t, \x41, \u0041, \U00000041"#;
                     ExprError::new(message).hint(hint).at(place)
                 };
                 content.push(replaced.ok_or_else(wrong)?);

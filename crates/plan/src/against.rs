@@ -261,9 +261,9 @@ fn describe(buffer: &BufferPlan) -> String {
             format!("normal with mean {mean} and standard deviation {deviation}, seed {seed}")
         }
         Some(FillPlan::Part(part)) => {
-            format!("{} bytes at {} of a file of SHA-256 {:.12}", part.bytes, part.offset, content(&part.path))
+            format!("{} bytes at {} of a file with SHA-256 {:.12}", part.bytes, part.offset, content(&part.path))
         }
-        Some(FillPlan::Npy(path) | FillPlan::Raw(path)) => format!("a file of SHA-256 {:.12}", content(path)),
+        Some(FillPlan::Npy(path) | FillPlan::Raw(path)) => format!("a file with SHA-256 {:.12}", content(path)),
         Some(
             fill @ (FillPlan::List(_)
             | FillPlan::Like { .. }
@@ -315,17 +315,17 @@ fn describe_expected(check: &CheckPlan) -> String {
         ExpectPlan::Reference(expected) => format!("{} = {}", in_words(&check.actual), in_words(expected)),
         ExpectPlan::Variant(name) => format!("{} = that of `{name}`", in_words(&check.actual)),
         ExpectPlan::Part(part) => format!(
-            "{} = {} bytes at {} of a file of SHA-256 {:.12}",
+            "{} = {} bytes at {} of a file with SHA-256 {:.12}",
             in_words(&check.actual),
             part.bytes,
             part.offset,
             content(&part.path)
         ),
         ExpectPlan::Npy(path) | ExpectPlan::Raw(path) => {
-            format!("{} = a file of SHA-256 {:.12}", in_words(&check.actual), content(path))
+            format!("{} = a file with SHA-256 {:.12}", in_words(&check.actual), content(path))
         }
         ExpectPlan::Python(function) | ExpectPlan::Cpp(function) => format!(
-            "{} = {} of a file of SHA-256 {:.12}",
+            "{} = {} from the file with SHA-256 {:.12}",
             in_words(&check.actual),
             function.function,
             hashes::golden(&check.expect).unwrap_or_default()
@@ -352,7 +352,7 @@ fn in_words(expr: &RefExpr) -> String {
 
 fn describe_printed(printed: &PrintedPlan) -> String {
     match printed {
-        PrintedPlan::Lines(lines) => format!("lines of SHA-256 {:.12}", sha256_hex(lines.join("\n").as_bytes())),
-        PrintedPlan::File(path) => format!("printed lines, a file of SHA-256 {:.12}", content(path)),
+        PrintedPlan::Lines(lines) => format!("lines with SHA-256 {:.12}", sha256_hex(lines.join("\n").as_bytes())),
+        PrintedPlan::File(path) => format!("printed lines, a file with SHA-256 {:.12}", content(path)),
     }
 }

@@ -289,7 +289,7 @@ impl CaseWork<'_> {
 fn bindings(recipe: &Recipe, error: &ExprError) -> NoJob {
     let waits = |index: &usize| recipe.lets[*index].value.names().contains(OCCUPANCY_BLOCK);
     if recipe.needs.lets.iter().any(waits) {
-        let message = format!("{}: `{OCCUPANCY_BLOCK}` is known on the device only, write it in `grid`", error.message);
+        let message = format!("{}: `{OCCUPANCY_BLOCK}` is known only on the device; use it in `grid`", error.message);
         return unresolved("", &message);
     }
     unresolved("", &error.message)

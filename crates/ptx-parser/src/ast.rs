@@ -7,11 +7,8 @@ use std::borrow::Cow;
 pub enum Space {
     /// Registers.
     Reg,
-    /// Global memory.
     Global,
-    /// Constant memory.
     Const,
-    /// Shared memory of a block.
     Shared,
     /// Local memory of a thread.
     Local,

@@ -1,4 +1,4 @@
-//! Constant expressions according to the PTX ISA: integers are signed or unsigned with 64 bits, and floats are doubles.
+//! Constant expressions of the PTX ISA: 64-bit integers, signed or unsigned, and doubles.
 
 use super::ParseError;
 use super::lexer::Token;

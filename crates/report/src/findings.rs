@@ -9,7 +9,7 @@ use super::ladder::{Step, ladder};
 use super::quantities::{achievement, peak_percent, percent_of_ceiling, rate, ratio};
 use super::table::Cell;
 use super::{counters, number, overview, units, wording};
-use runner_lang::format::{plural, plural_of, rough};
+use runner_lang::format::{part_of, plural, plural_of, rough};
 use runner_results::analyse::{
     self, Basis, Best, CONFIDENCE, ExpectedFailures, GroupSummary, Standing, Summary, is_noise,
 };
@@ -116,7 +116,7 @@ fn as_expected(expected_failures: &ExpectedFailures) -> Finding {
     let lead = match of {
         1 if ended == 1 => "The only case ended".to_owned(),
         _ if ended == of => format!("All {of} cases ended"),
-        _ => format!("{ended} of {of} cases ended"),
+        _ => format!("{ended} of {} ended", plural(of as u64, "case")),
     };
     let ways: Vec<String> = expected_failures.failed.iter().map(|(way, count)| wording::tally(way, *count)).collect();
     let failed: usize = expected_failures.failed.values().sum();
@@ -413,7 +413,8 @@ fn steps(summary: &Summary, regime: Regime) -> Option<Finding> {
     let steps = ladder(summary, regime)?;
     let gains = steps.iter().filter(|step| step.gain.low > 1.0).count();
     let name = |step: &Step<'_>| [Cell::code(step.to), Cell::plain(format!(" {}×", number::point(&step.gain, 1.0)))];
-    let mut finding = vec![Cell::plain(format!("{gains} of {} steps are faster than the previous one", steps.len()))];
+    let faster = part_of(gains as u64, steps.len() as u64, "step", ["is", "are"]);
+    let mut finding = vec![Cell::plain(format!("{faster} faster than the previous one"))];
     if let Some(most) = steps.iter().max_by(|a, b| a.gain.point.total_cmp(&b.gain.point)) {
         finding.push(Cell::plain(", most of all "));
         finding.extend(name(most));
@@ -462,8 +463,9 @@ pub fn counts(records: &Records, summary: &Summary) -> String {
         .map(|(name, count)| wording::tally(name, *count))
         .collect();
     let others = if others.is_empty() { String::new() } else { format!("; {}", others.join(", ")) };
-    let of = records.header.planned.map_or_else(|| summary.cases.to_string(), |planned| format!("{planned} planned"));
-    format!("{done} of {of} cases {verb}{others}.")
+    let planned = records.header.planned.map(|planned| plural(planned, "planned case"));
+    let of = planned.unwrap_or_else(|| plural(summary.cases as u64, "case"));
+    format!("{done} of {of} {verb}{others}.")
 }
 
 /// Names the matching variant, or counts the matches: `` `saxpy_vec` matches `` or `3 match`.

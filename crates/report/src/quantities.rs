@@ -40,7 +40,7 @@ pub fn ratio(ratio: &Ratio) -> String {
     number::ratio(&ratio.reproducible.unwrap_or(ratio.speedup))
 }
 
-/// Rate of the minimum bytes that the job must move.
+/// Bandwidth in GB/s: the minimum bytes that the job must move, divided by its time.
 pub fn bandwidth(record: &CaseRecord, result: Option<&RegimeResult>) -> Option<String> {
     let result = result?;
     let rate = per_second(record.work.bytes? as f64, &result.time) / 1e9;

@@ -77,7 +77,7 @@ fn shortened(text: String, most: usize) -> String {
         return text;
     }
     let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}\n… {} bytes more, which are in records.jsonl", &text[..end], text.len() - end)
+    format!("{}\n… {} more bytes in records.jsonl", &text[..end], text.len() - end)
 }
 
 /// Launches that exceed a device limit, by limit.

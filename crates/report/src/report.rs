@@ -17,7 +17,7 @@ use super::reasons::{self, Reason};
 use super::section::{Layout, Section, section};
 use super::table::Table;
 use super::{counters, method, overview, units, wording};
-use runner_lang::format::{plural, plural_of};
+use runner_lang::format::{part_of, plural, plural_of};
 use runner_results::analyse::{self, Summary};
 use runner_types::{BackendKind, Records, WeakCheck};
 
@@ -216,10 +216,14 @@ fn incomplete_line(records: &Records, summary: &Summary) -> Option<String> {
     let text = match (records.header.planned, not_run) {
         (Some(planned), _) => {
             let lacking = planned.saturating_sub((summary.cases - not_run) as u64);
-            format!("{lacking} of {planned} planned cases were not run. Run them and merge again.")
+            let lacking = part_of(lacking, planned, "planned case", ["was", "were"]);
+            format!("{lacking} not run. Run what is missing and merge again.")
         }
         (None, 0) => format!("the run did not finish.{}", resume(records)),
-        (None, _) => format!("{not_run} of {} cases were not run.{}", summary.cases, resume(records)),
+        (None, _) => {
+            let lacking = part_of(not_run as u64, summary.cases as u64, "case", ["was", "were"]);
+            format!("{lacking} not run.{}", resume(records))
+        }
     };
     (!records.header.complete).then(|| format!("Incomplete: {text}"))
 }

@@ -1,7 +1,7 @@
 //! The table of one group.
 //!
-//! It has one row per case and regime that was run. Below a case with several different launches follows one row per
-//! launch.
+//! It has one row per case and regime that was run. A case with several different launches is followed by one row for
+//! each.
 
 use super::column::Column;
 use super::columns::{CASE, ENERGY, ERROR, LAUNCH, OPERATIONS, OUTCOME, RATIOS, ROOF, SAMPLES, TIME, WORK};

@@ -35,7 +35,7 @@ pub struct Section {
     pub left_out: Vec<String>,
     pub grids: Vec<GridView>,
     pub counters: Vec<Counted>,
-    /// Why rows have no time or speedup, followed by the notes.
+    /// Why rows have no time or speedup; then the notes.
     pub reasons: Vec<Reason>,
 }
 

@@ -3,7 +3,7 @@
 //! Records hold data; this is where that data becomes sentences.
 
 use super::units::{self, TimeUnit};
-use runner_lang::format::{bytes, plural, plural_of, rough};
+use runner_lang::format::{bytes, part_of, plural, plural_of, rough};
 use runner_results::analyse::{self, Bound};
 use runner_types::{
     Allowed, Calibration, Case, CaseRecord, Ceilings, Clock, DeviceInfo, Environment, FixedInputsReason, Machine,
@@ -217,7 +217,7 @@ pub fn note(note: &Note) -> String {
         }
         Note::NoMachineCode { why } => format!("no counts of machine code: {why}"),
         Note::Judged { check, elements, of } => {
-            format!("`{check}`: {elements} of {} were compared", plural(*of, "element"))
+            format!("`{check}`: {} compared", part_of(*elements, *of, "element", ["was", "were"]))
         }
         Note::Weak(weak) => weak_check(weak),
         Note::NoEnergy { moved, seconds, needed } => {
@@ -355,7 +355,8 @@ fn mismatch_text(mismatch: &Mismatch) -> String {
     let Mismatch { what, index, expected, got, error, wrong, of, allowed } = mismatch;
     let allowed = error.and(allowed.as_deref()).and_then(allowed_text).unwrap_or_default();
     let error = error.map(|e| format!(", off by {}{allowed}", shortest(e))).unwrap_or_default();
-    let count = if *of > 1 { format!("; {wrong} of {of} elements are wrong") } else { String::new() };
+    let wrong = || format!("; {} wrong", part_of(*wrong, *of, "element", ["is", "are"]));
+    let count = if *of > 1 { wrong() } else { String::new() };
     format!("{what}: element {index} is {got}, expected {expected}{error}{count}")
 }
 
@@ -489,7 +490,7 @@ fn clock(clock: &Clock) -> String {
             nanoseconds(*empty)
         ),
         Clock::Uncalibrated { why, empty } => format!(
-            "Clock uncalibrated: {why}; an empty interval reads {}, which every time includes",
+            "Clock uncalibrated: {why}; every time includes the {} that an empty interval reads",
             nanoseconds(*empty)
         ),
     }

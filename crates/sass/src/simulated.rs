@@ -71,7 +71,7 @@ impl<'l> Executed<'l> {
         let mut functions = Vec::new();
         for listing in own.into_iter().chain(added) {
             let each = if listing.is_added() {
-                // A function that no other one calls is not executed.
+                // A function that nothing calls is never executed.
                 let called = calls.get(&*listing.name).copied().unwrap_or(Some(0));
                 called
                     .map_or_else(|| vec![None; listing.instructions.len()], |calls| listing.executed_when_called(calls))

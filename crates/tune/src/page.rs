@@ -190,12 +190,11 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
     let seconds = |duration: std::time::Duration| format::seconds(duration.as_secs_f64());
     let is_one = searched.objectives.len() == 1;
     let mut text = format!(
-        "# Search\n\n{} of {} configurations were evaluated by {} (strategy {}, seed {}); {} failed. The \
+        "# Search\n\n{} evaluated by {} (strategy {}, seed {}); {} failed. The \
          search took {}, including {} in which the device waited for code.{}\n\n\
          Single short timings choose candidates. {} {}{} are measured in the same rounds after the search: \
          [report.md](report.md).\n",
-        searched.history.len(),
-        space.len(),
+        format::part_of(searched.history.len() as u64, space.len(), "configuration", ["was", "were"]),
         names(&searched.objectives),
         settings.strategy,
         settings.seed,

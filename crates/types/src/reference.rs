@@ -134,9 +134,9 @@ reference_functions! {
         /// Elementwise exponential.
         Exp = "exp"(x): "of each element",
         /// Elementwise GELU (Gaussian error linear unit), with the error function.
-        Gelu = "gelu"(x): "of each element, by the error function",
+        Gelu = "gelu"(x): "of each element, with the error function",
         /// Elementwise GELU, with the tanh approximation.
-        GeluTanh = "gelu_tanh"(x): "of each element, by the approximation with tanh",
+        GeluTanh = "gelu_tanh"(x): "of each element, with the tanh approximation",
         /// Each row normalised to mean 0 and standard deviation 1, times `weight`, plus `bias`.
         LayerNorm = "layernorm"(x, weight, bias; columns): "of each row; 1e-5 is added to the variance",
         /// Convolution of an image with a filter that is not mirrored (cross-correlation). The image is 0 outside its

@@ -83,7 +83,8 @@ macro_rules! compile_settings {
     };
 }
 
-/// Expands a setting to its description, its number if given, or its value with the number converted.
+/// Arms for `define!`: a setting's description (`entry`) and its `bounds`, its number if it is set (`given`), and its
+/// value with the number converted (`convert`).
 macro_rules! setting {
     (entry $key:ident [$($about:literal)+] $default:expr, $($bounds:expr)?) => {
         const {

@@ -606,7 +606,7 @@ fn submitting_again_sends_only_what_is_missing() {
         refused.contains("already contains a job with a different name (`job`): choose another --name"),
         "{refused}"
     );
-    // The folder's name keeps upper and lower case.
+    // The folder's name preserves case.
     assert!(named("Wall A", 0).contains("runner status target/jobs/Wall-A\n"));
 }
 
@@ -1029,7 +1029,7 @@ fn only_the_script_of_a_task_allows_host_code() {
     let words = ["submit", "experiments/cpp_reference.toml", "--backend", "sim", "--name", "job", "--allow-host-code"];
     let said = runner(dir.path(), &words, 0);
     let out = fs::read_to_string(dir.path().join("slurm/out")).unwrap();
-    assert!(out.contains("1 of 1 cases passed"), "{said}{out}");
+    assert!(out.contains("1 of 1 case passed"), "{said}{out}");
     // Another user, who has given no consent, runs the same task.
     fs::remove_dir_all(dir.path().join(JOB).join("shards")).unwrap();
     edit(dir.path(), "job.json", |job| job["allows_host_code"] = true.into());

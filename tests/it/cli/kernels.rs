@@ -237,7 +237,7 @@ fn a_kernel_that_updates_a_buffer_is_compared_with_what_the_buffer_held() {
         0,
         &["y = f32[n], input and output", "2 of 2 cases"],
     );
-    let square = ["out = f32[n * columns], output", "1 of 1 cases ran", "name a second kernel"];
+    let square = ["out = f32[n * columns], output", "1 of 1 case ran", "name a second kernel"];
     expect(&folder, &["try", "--backend", "sim", "--n", "50", "k.cu", "-k", "transpose"], 0, &square);
 }
 
@@ -333,7 +333,7 @@ fn the_file_itself_says_how_its_kernels_are_launched_and_named() {
     fs::write(folder.path().join("p.cu"), "__global__ void elsewhere(float *x) { *x = 1; }").unwrap();
     let several = ["o.cu has several kernels `add`", "-k 'add(const double *, double *, int)'"];
     expect(&folder, &["try", "--backend", "sim", "o.cu", "-k", "add"], 2, &several);
-    let double = ["y = f64[256], output", "1 of 1 cases ran"];
+    let double = ["y = f64[256], output", "1 of 1 case ran"];
     expect(&folder, &["try", "--backend", "sim", "o.cu", "-k", "add(const double*, double*, int)"], 0, &double);
     let declared = ["o.cu only declares `elsewhere`; p.cu defines it: `runner try p.cu`"];
     expect(&folder, &["try", "--backend", "sim", "o.cu", "-k", "elsewhere"], 2, &declared);
@@ -351,7 +351,7 @@ fn headers_macros_and_shared_memory_are_options() {
     let attempt = |options: &[&'static str]| [&TRY[..], &["k.cu"], options].concat();
     expect(&folder, &attempt(&["-D", "STEP=2"]), 1, &["half.h", "`runner try`: -I DIR", "`k` does not compile."]);
     let defined = ["-I", "inc", "-D", "STEP=2", "--shared", "8 * block"];
-    expect(&folder, &attempt(&defined), 0, &["1 of 1 cases ran"]);
+    expect(&folder, &attempt(&defined), 0, &["1 of 1 case ran"]);
     let small = ["it has 4 bytes", "`runner try`: --shared BYTES"];
     expect(&folder, &attempt(&["-I", "inc", "-D", "STEP=2", "--shared", "4"]), 1, &small);
     expect(&folder, &attempt(&["-I", "nowhere", "-D", "STEP=2"]), 2, &["--include-path nowhere", "name a folder"]);
@@ -381,7 +381,7 @@ fn the_kernels_of_a_file_run_though_its_host_half_does_not_compile() {
         "x = f32[53], input",
         "y = f32[n], output",
         "k: block from the launch at src/k.cu:7",
-        "1 of 1 cases ran",
+        "1 of 1 case ran",
     ];
     expect(&folder, &attempt, 0, &found);
 }
@@ -433,13 +433,13 @@ fn a_first_kernel_that_reads_too_far_is_shown_with_options_by_which_it_runs() {
     expect(&folder, &["try", "--backend", "sim", "k.cu", "--arg", "x=n"], 1, &["`k` fails (trap)."]);
     expect(&folder, &["try", "--backend", "sim", "k.cu"], 1, &said);
     let options = ["try", "--backend", "sim", "k.cu", "--arg", "other=in", "--arg", "x=2*n"];
-    expect(&folder, &options, 0, &["1 of 1 cases ran"]);
+    expect(&folder, &options, 0, &["1 of 1 case ran"]);
     // The text does not show how many threads may use the array.
     let file = "__global__ void k(const float *x, float *y, int n) { __shared__ float s[64]; float *p = s;\n\
                 int i = blockIdx.x * blockDim.x + threadIdx.x; p += threadIdx.x; *p = i < n ? x[i] : 0; if (i < n) y[i] = *p; }\n";
     fs::write(folder.path().join("k.cu"), file).unwrap();
     expect(&folder, &[&TRY[..], &["k.cu"]].concat(), 1, &["With --block 64 it runs without a fault."]);
-    expect(&folder, &[&TRY[..], &["k.cu", "--block", "64"]].concat(), 0, &["1 of 1 cases ran"]);
+    expect(&folder, &[&TRY[..], &["k.cu", "--block", "64"]].concat(), 0, &["1 of 1 case ran"]);
 }
 
 #[test]
@@ -485,7 +485,7 @@ fn a_host_function_with_the_same_parameters_is_the_reference_if_host_code_is_all
     attempt("wrong.cu", 1, &["checked against sum_cpu, wrong.cu:4", "`sum` is wrong in 1,0"]);
     // A saved manifest has its reference next to it.
     expect(&folder, &["init", "sum.cu", "--out", "s.toml"], 0, &["wrote s_reference.cpp", "wrote s.toml"]);
-    expect(&folder, &["run", "s.toml", "--backend", "sim", "--allow-host-code"], 0, &["1 of 1 cases passed"]);
+    expect(&folder, &["run", "s.toml", "--backend", "sim", "--allow-host-code"], 0, &["1 of 1 case passed"]);
 }
 
 #[test]

@@ -35,7 +35,7 @@ const LIMIT: Duration = Duration::from_mins(10);
 /// The line that ends a round.
 const WAITS: &str = "waiting for changes; press Ctrl-C to stop";
 
-const RIGHT: &str = "1 of 1 cases passed";
+const RIGHT: &str = "1 of 1 case passed";
 
 /// A run that watches a project, without a terminal. Dropping this kills the run.
 struct Watched {

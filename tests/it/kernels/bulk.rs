@@ -78,7 +78,7 @@ fn what_threads_have_stored_is_fenced_before_it_is_sent() {
     let output = lab.fresh(4 * TILE);
     let trap = lab.trap("not_fenced", line(1, TILE as u32), &[output.into()]);
     assert_eq!((trap.kind, trap.thread), (TrapKind::Race, Some([0, 0, 0])));
-    assert!(trap.message.contains("no `fence.proxy.async` between"), "{trap}");
+    assert!(trap.message.contains("no `fence.proxy.async` in between"), "{trap}");
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn memory_of_a_block_that_may_not_have_begun_is_not_reached() {
 #[test]
 fn memory_of_a_block_that_may_have_ended_is_not_reached() {
     let trap = fault_of("too_late", 0);
-    assert!(trap.message.contains("of block (1,0,0), which ends with no cluster barrier between"), "{trap}");
+    assert!(trap.message.contains("of block (1,0,0), which ends with no cluster barrier in between"), "{trap}");
     assert_eq!((trap.kind, trap.block), (TrapKind::Race, [0, 0, 0]));
     let trap = fault_of("too_late", 1);
     assert!(trap.message.contains("of block (0,0,0), which has ended"), "{trap}");

@@ -213,7 +213,7 @@ fn a_check_names_every_file_that_is_not_what_the_records_make_and_writes_nothing
         assert!(named.contains(&expected), "{expected}\n{named}");
     }
     assert!(!named.contains("h100") && !named.contains("journal"), "{named}");
-    assert!(said(&output).starts_with("2 reports checked, 1 differ from their records"), "{}", said(&output));
+    assert!(said(&output).starts_with("2 reports checked, 1 differs from its records"), "{}", said(&output));
     assert!(changed.join("plots/old.svg").exists() && !changed.join("plots").join(&chart).exists());
     assert_eq!(fs::read(changed.join("results.csv")).unwrap(), csv);
 }

@@ -24,12 +24,13 @@ pub(super) const BEGIN: &str = "begin_loop";
 /// body's next iteration, and the address of each element that the condition reads.
 pub(super) const JUDGE: &str = "end_iteration";
 
-/// Words of the state shared by all loops of a graph: 1-based number of the failed condition; iterations of the loop
-/// that ended last; values that the failed condition read.
+/// Word of the state that all loops of a graph share: 1-based number of the failed condition.
 pub(super) const FAILED: usize = 0;
+/// Iterations of the loop that ended last.
 pub(super) const ITERATIONS: usize = 1;
+/// First of the values that the failed condition read.
 pub(super) const VALUES: usize = 2;
-/// Number of words before the loops' counters.
+/// Word index of the first loop counter.
 pub(super) const COUNTERS: usize = VALUES + MOST_READ;
 
 /// Declaration of the driver's function.

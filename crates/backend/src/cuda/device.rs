@@ -115,8 +115,8 @@ fn image(code: &Compiled) -> Result<Vec<u8>, DeviceError> {
     Ok(image)
 }
 
-/// Resolves the ids of the preparation and of the bodies on each set of buffers, and adds the array copies that are
-/// made once.
+/// Resolves the ids in the preparation and in one body per set of buffers. Adds array copies, which run once, before
+/// the first body and after the last.
 pub(super) fn resolved<'a, 's>(
     (table, preparer, lanes): (&'a Table, &'a Preparer, &'a Lanes),
     info: &DeviceInfo,

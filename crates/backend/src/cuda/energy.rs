@@ -35,7 +35,7 @@ struct Portion<'a, 'b> {
 }
 
 impl<'a, 'b> Portion<'a, 'b> {
-    /// Divides the runs into portions of about `wanted`.
+    /// A portion of about `wanted` runs, as a graph if the body can be captured.
     fn new(stream: &Stream, bodies: &'a [Vec<Operation<'b>>], wanted: u32) -> Self {
         let of_run = bodies.first().map_or(1, Vec::len);
         let in_graph = runs_in_graph(wanted, of_run, bodies.len());

@@ -103,10 +103,9 @@ fn integers_of_the_whole_range_and_of_spans_past_32_bits_are_drawn_alike() {
     }
 }
 
-/// For this span 1,967,296 of 2^32 draws are rejected: about thirty of these 66,000, each of which shifts all later
-/// ones.
+/// Of 2^32 draws for this span, 1,967,296 are rejected: about 30 of these 66,000. Each shifts all later ones.
 #[test]
-fn chunks_with_a_rejected_draw_are_made_anew() {
+fn chunks_with_a_rejected_draw_are_redrawn() {
     let (mut device, kernels) = bench();
     let uniform = FillPlan::Uniform { low: Value::Int(0), high: Value::Int(2_999_999), seed: 3 };
     let plan = plan(ElementType::I32, 66_000, uniform.clone());

@@ -211,8 +211,8 @@ pub fn integers(expression: &Expression, axes: &[Axis]) -> Vec<i64> {
     values.unwrap_or_default()
 }
 
-/// A template's value at every point of the axes that it uses, with the point. `None` if it uses other names or has too
-/// many points.
+/// Each point of the axes that a template uses, with the template's value there. `None` if it uses other names or has
+/// too many points.
 pub fn written(template: &Template, axes: &[Axis], style: Style) -> Option<Vec<(Scope, String)>> {
     if template.is_missing() {
         return None;

@@ -222,7 +222,7 @@ fn sparse(begins: u64, nonzeros: u64, columns: u64, place: &str) -> Worked<Spars
         return Err(unresolved(place, "row offsets need at least two elements: one more than there are rows"));
     }
     if nonzeros > rows.saturating_mul(columns) {
-        let message = format!("{nonzeros} nonzeros do not fit {rows} rows of {columns} columns");
+        let message = format!("{nonzeros} nonzeros do not fit in {rows} rows of {columns} columns");
         return Err(unresolved(place, &message));
     }
     Ok(Sparse { rows, columns, nonzeros })

@@ -121,8 +121,8 @@ impl Roofline {
         let nearest = self.points.iter().max_by(|a, b| self.share(a).total_cmp(&self.share(b)));
         let nearest = nearest.map(|point| format!(" Nearest to the roof: {}.", point.shown)).unwrap_or_default();
         format!(
-            "GFLOP/s over operations per byte, both log scale; {} variants, each at its highest share of what memory ({} \
-             GB/s) and arithmetic ({} GFLOP/s) allow.{nearest}",
+            "GFLOP/s against operations per byte, log-log; {} variants, each where it comes closest to the limits of memory \
+             ({} GB/s) and arithmetic ({} GFLOP/s).{nearest}",
             self.points.len(),
             rough(self.memory),
             rough(self.arithmetic)

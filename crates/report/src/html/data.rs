@@ -82,7 +82,7 @@ pub(super) fn data(records: &Records, beside: &Companions) -> Data {
         counters,
         sources,
         no_samples: "No samples: the journal of this run is not next to the records.",
-        no_source: "No source: no file has the hash in the records.",
+        no_source: "No source: no file matches the hash in the records.",
     }
 }
 

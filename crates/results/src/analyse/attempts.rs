@@ -37,7 +37,7 @@ pub(super) struct Folded {
     pub environment: Environment,
     /// Every planned case once, in the manifest's order.
     pub cases: Vec<Settled>,
-    /// Whether the run finished with every planned case run.
+    /// Whether the run finished and ran every planned case.
     pub finished: bool,
     /// Ratios that the journal already contains.
     pub ratios: FormedRatios,

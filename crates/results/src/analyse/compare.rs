@@ -105,7 +105,7 @@ pub enum Kind {
     OtherValues,
     /// Some deciding counters rose and others fell.
     Mixed,
-    /// A deciding counter is unknown for the machine code of a side.
+    /// A deciding counter is unknown for one side's machine code.
     Undecided,
     /// It is uncertain whether the time changed by more than the threshold.
     Ambiguous,

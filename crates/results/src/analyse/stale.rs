@@ -68,7 +68,7 @@ pub struct Launch {
 /// Code of a case whose sources or options changed since it was measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// Files that have changed since then, relative to the root of the tree; empty if unknown.
+    /// Files that changed since the measurement, relative to the tree's root; empty if unknown.
     pub changed: BTreeSet<String>,
     /// Whether the code is the same, or why that is unknown.
     pub is_same: Result<bool, String>,

@@ -57,9 +57,10 @@ pub(super) const LONGEST_LINE: u64 = 1 << 30;
 /// Number of damaged lines at which a file no longer counts as a journal.
 const MOST_DAMAGED: usize = 1000;
 
-/// Maximum lines per batch, and number of bytes at which a batch ends early, so that the raw text is never all in
-/// memory.
+/// Maximum lines per batch.
 const CHUNK: usize = 4096;
+
+/// Bytes at which a batch ends early, so that the raw text is never in memory as a whole.
 const CHUNK_BYTES: u64 = 64 << 20;
 
 /// Bytes of a journal read at once.

@@ -116,7 +116,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// Distance between two values.
     #[must_use]
     pub fn distance(&self, one: u16, other: u16) -> f32 {
         self.distances[usize::from(one) * self.len + usize::from(other)]

@@ -130,9 +130,9 @@ fn grow(lessons: &Lessons<'_>, members: &mut [usize], random: &mut Random, tree:
     grow(lessons, right, random, tree);
 }
 
-/// Draws a split on each categorical parameter, on each coordinate that varies, and on sums or differences of two
-/// coordinates: random linear combinations, as in Breiman (2001). With logarithms these are products, such as the
-/// threads per block.
+/// Draws one split on each categorical parameter, on each coordinate that varies, and on sums or differences of two
+/// coordinates (random linear combinations; Breiman, 2001). With logarithmic coordinates, a sum is a product, such as
+/// the threads per block.
 fn draw_splits(lessons: &Lessons<'_>, members: &[usize], random: &mut Random) -> Vec<Node> {
     let mut splits = Vec::new();
     let (first, others) = (&lessons.points[members[0]], &members[1..]);

@@ -125,7 +125,7 @@ pub fn message(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> String
         }
         Fault::Unfenced => {
             let who = earlier_access(launch, hazard.tag, hazard.earlier);
-            format!("{site} is read by a bulk copy, and was written by {who} with no `fence.proxy.async` between")
+            format!("{site} is read by a bulk copy, and was written by {who} with no `fence.proxy.async` in between")
         }
         _ => {
             let who = earlier_access(launch, hazard.tag, hazard.earlier);
@@ -154,10 +154,9 @@ pub fn cure_of_cluster(before: &str) -> String {
 
 fn cure_of_blocks(launch: &LaunchState<'_>, conflict: &BlockConflict) -> String {
     let (now, then) = (place(launch, conflict.here.line), place(launch, conflict.there.line));
-    let release = "`__threadfence()`, then `__syncthreads()` if another thread of the block announces it,";
     format!(
-        "{release} between {then} and the counter or flag on which block {} waits before {now} orders them; \
-         {SILENCE}",
+        "to order them, add `__threadfence()` (then `__syncthreads()` if another thread of the block announces the data) \
+         after {then} and before the counter or flag that block {} waits on before {now}; {SILENCE}",
         named(block(launch, conflict.here.block))
     )
 }
@@ -167,12 +166,14 @@ pub fn object_race(launch: &LaunchState<'_>, hazard: &Hazard, site: &Site) -> St
     let who = earlier_access(launch, hazard.tag, hazard.earlier);
     match (hazard.before, hazard.now) {
         (Op::Store, Op::Store) => {
-            format!("race on the mbarrier object at {site}: initialised here, and by {who} with no barrier between")
+            format!("race on the mbarrier object at {site}: initialised here, and by {who} with no barrier in between")
         }
         (Op::Store, _) => {
-            format!("race on the mbarrier object at {site}: used here, initialised by {who} with no barrier between")
+            format!("race on the mbarrier object at {site}: used here, initialised by {who} with no barrier in between")
         }
-        _ => format!("race on the mbarrier object at {site}: initialised here, used by {who} with no barrier between"),
+        _ => {
+            format!("race on the mbarrier object at {site}: initialised here, used by {who} with no barrier in between")
+        }
     }
 }
 
@@ -243,16 +244,16 @@ pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, confl
         Fault::Pending => format!("{site} is {now} with no wait for a bulk copy into it"),
         Fault::BeingRead => format!("{site} is {now} with no wait for a bulk copy from it"),
         Fault::Unfenced => {
-            format!("{site} is changed by a bulk copy, and was written by {who} with no `fence.proxy.async` between")
+            format!("{site} is changed by a bulk copy, and was written by {who} with no `fence.proxy.async` in between")
         }
-        _ => format!("race on {site}: {now} here, {before} by {who} with no cluster barrier between"),
+        _ => format!("race on {site}: {now} here, {before} by {who} with no cluster barrier in between"),
     }
 }
 
 /// Returns the message for an access to the block's own shared memory that conflicts with another block's.
 pub fn remote_race(launch: &LaunchState<'_>, site: &Site, now: Op, (by, before): (RemoteThread, Op)) -> String {
     format!(
-        "race on {site}: {} here, {} by {} with no cluster barrier between",
+        "race on {site}: {} here, {} by {} with no cluster barrier in between",
         now.done(),
         before.done(),
         remote_thread(launch, by)
@@ -270,7 +271,7 @@ pub fn unfinished_remote_access(launch: &LaunchState<'_>, by: RemoteThread, owne
         thread: Some(thread(launch, by.thread)),
         kind: TrapKind::Race,
         message: format!(
-            "access to the shared memory of block {}, which ends with no cluster barrier between",
+            "access to the shared memory of block {}, which ends with no cluster barrier in between",
             named(owner)
         ),
         cure: Some(cure),

@@ -164,7 +164,7 @@ pub fn store_texels(
     Some(report(cx, i, &fatal))
 }
 
-/// Notes if two lanes of a store write different values to the same address: PTX does not define which one remains.
+/// Reports two lanes of a store that write different values to one address. PTX does not define which value remains.
 fn compare_lanes(cx: &mut Context<'_>, i: &Ins, a: &Row<u64>, s: &Survey, r: &Region, sources: &Sources<'_>) {
     if s.contiguous || cx.mask.is_power_of_two() {
         return;

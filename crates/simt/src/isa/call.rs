@@ -169,7 +169,7 @@ fn results<'a, 'i>(
     let mut kinds = Vec::new();
     for (k, operand) in returns.iter().enumerate() {
         if parameter(b, operand).is_some() {
-            return Err("several results, one of them in a `.param` variable, are not simulated".to_owned());
+            return Err("multiple results with one in a `.param` variable are not simulated".to_owned());
         }
         kinds.push(kind_of(b, operand, declared.get(k))?);
     }

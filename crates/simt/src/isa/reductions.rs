@@ -137,7 +137,7 @@ fn bf16_max(x: u32, y: u32) -> u32 {
     to_bf16(f64::from(max32(bf16_value(x), bf16_value(y))))
 }
 
-/// Applies an operation to both elements of two pairs.
+/// Applies an operation to the high halves and to the low halves of two words.
 #[inline(always)]
 fn pairs(x: u32, y: u32, each: impl Fn(u32, u32) -> u32) -> u32 {
     each(x >> 16, y >> 16) << 16 | each(x & 0xffff, y & 0xffff)

@@ -18,7 +18,7 @@ pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared
     }
     let [gx, gy, gz] = shape.grid;
     if gx == 0 || gy == 0 || gz == 0 || gx > 0x7fff_ffff || gy > 0xffff || gz > 0xffff {
-        return Some(format!("a grid of {gx}×{gy}×{gz} blocks: 1 to 2147483647×65535×65535 are allowed"));
+        return Some(format!("a grid of {gx}×{gy}×{gz} blocks; 1 to 2,147,483,647 × 65,535 × 65,535 are allowed"));
     }
     if let Some(cluster) = shape.cluster.or(kernel.cluster) {
         let blocks = cluster.iter().map(|&n| u64::from(n)).product::<u64>();

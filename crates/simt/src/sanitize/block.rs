@@ -97,13 +97,13 @@ impl BlockShadow {
         }
     }
 
-    /// Returns which of these bytes of shared memory, within one line, were never written, one bit per byte.
+    /// Bit mask of the `bytes` bytes at `offset` of shared memory that were never written. They must lie in one line.
     pub fn shared_unwritten(&self, offset: u64, bytes: u32) -> u32 {
         let mask = (u128::MAX >> (128 - bytes)) << (offset % 128);
         self.shared.get((offset / 128) as usize).map_or(0, |line| ((mask & !line.written) >> (offset % 128)) as u32)
     }
 
-    /// Records which of these bytes of shared memory, within one line, are undefined, one bit per byte.
+    /// Marks bytes of shared memory as undefined, given as a bit mask from `offset`. They must lie in one line.
     pub fn shared_undefined(&mut self, offset: u64, bytes: u32) {
         if let Some(line) = self.shared.get_mut((offset / 128) as usize) {
             line.written &= !(u128::from(bytes) << (offset % 128));

@@ -224,7 +224,7 @@ impl GridShadow {
         Publisher { grid: self, knowledge: lock(&self.knowledge), held: None }
     }
 
-    /// Adds a block's lints.
+    /// Records a block's lints, keeping the first block for each pair of lines.
     pub fn note(&self, block: u32, lints: &[Hazard]) {
         let mut known = lock(&self.lints);
         for hazard in lints {
@@ -310,8 +310,8 @@ impl Shard {
         self.thin();
     }
 
-    /// Drops every second line as long as there are too many entries. The result depends only on which entries there
-    /// are, not on their order.
+    /// Drops about half of the lines while there are too many entries. The result does not depend on the order of the
+    /// entries.
     fn thin(&mut self) {
         while self.summary.entries > MOST {
             self.sparse += 1;

@@ -31,7 +31,6 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// Returns an initially empty collection, for a launch of `blocks` blocks.
     pub fn new(blocks: u64) -> Self {
         let bits = 64 - blocks.saturating_sub(1).leading_zeros();
         Self { levels: bits.div_ceil(BITS).max(1) - 1, sets: vec![None], joined: HashMap::new() }

@@ -1,4 +1,4 @@
-//! A log returns the entries that were added to it, and takes few words.
+//! A log returns the entries added to it and stores them in few words.
 
 use crate::sanitize::words::bytes_of;
 

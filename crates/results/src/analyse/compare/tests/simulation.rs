@@ -89,7 +89,7 @@ fn source(seed: u64) -> Source {
     Source(ChaCha8Rng::seed_from_u64(seed))
 }
 
-/// `count` times from 2 µs to 2 ms.
+/// `count` kernel times in ns, log-spaced from 2 µs to 2 ms.
 fn kernels(count: usize) -> Vec<f64> {
     (0..count).map(|i| 2e3 * 1000_f64.powf(i as f64 / count as f64)).collect()
 }
