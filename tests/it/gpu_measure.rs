@@ -17,8 +17,9 @@ use runner_types::{
     Outcome, Records, Regime, RunContext, RunHeader, ScalarValue, Sharing, Value,
 };
 
-/// Folder to store samples in, and folder to read stored samples from instead of measuring.
+/// Folder to store samples in.
 const KEEP: &str = "RUNNER_MEASURE_EVENTS";
+/// Folder to read stored samples from instead of measuring.
 const REPLAY: &str = "RUNNER_MEASURE_REPLAY";
 
 struct Gpu {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use runner_lang::format::thousands;
 use runner_types::{CompileSettings, LaunchSettings};
 use serde_json::Value;
 
@@ -27,7 +28,8 @@ fn range(key: &str) -> String {
         return String::new();
     };
     let bounds = setting.bounds.filter(|(least, most)| *least >= 0 && *most < i64::MAX);
-    let bounds = bounds.map(|(least, most)| format!(" From {least} to {most}.")).unwrap_or_default();
+    let shown = |bound: i64| thousands(bound.cast_unsigned());
+    let bounds = bounds.map(|(least, most)| format!(" From {} to {}.", shown(least), shown(most))).unwrap_or_default();
     format!("{bounds} By default {}.", setting.default)
 }
 

@@ -515,5 +515,5 @@ fn the_page_of_columns_is_their_declarations() {
 fn the_page_of_manifests_says_how_large_a_matrix_may_be() {
     assert_eq!(MAX_CELLS, 1_000_000);
     let page = page("docs/reference/manifest.md").replace('\n', " ");
-    assert!(page.contains("a matrix at most 1 000 000 cells"), "the page states another limit");
+    assert!(page.contains("a matrix at most 1,000,000 cells"), "the page states another limit");
 }

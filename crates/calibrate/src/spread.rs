@@ -13,8 +13,9 @@ use super::clock;
 use runner_backend::{DeviceError, LaunchArg};
 use runner_types::{CalibrationPoint, ElementType, ReferenceTimes, ScalarValue, Spread, Survey};
 
-/// Samples per kernel; times of short kernels scatter more.
+/// Samples per short kernel. Their times scatter more.
 const SHORT_SAMPLES: u32 = 101;
+/// Samples per long kernel.
 const LONG_SAMPLES: u32 = 31;
 
 /// Bytes that the short kernels read, or read and write: three to ten microseconds on an H100.

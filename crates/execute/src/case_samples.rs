@@ -146,7 +146,7 @@ impl CaseSamples {
         self.half_width.is_some_and(|half| n as f64 * (half / plan.precision).powi(2) > BEYOND_HOPE * most)
     }
 
-    /// Discards the samples from a round on, and reopens the case if it had ended.
+    /// Discards the samples of a round and all later ones, and reopens the case if it had ended.
     pub fn discard(&mut self, from: u32, reasons: &[ThrottleReason]) {
         let first = self.rounds.partition_point(|round| round.round < from);
         self.discarded.extend(self.rounds.drain(first..));
@@ -239,7 +239,7 @@ pub struct Throttling {
 }
 
 impl Throttling {
-    /// Records that the samples from a round on count although the device was throttled.
+    /// Records that the samples of a round and all later ones count although the device was throttled.
     pub fn keep(&mut self, from: u32, rounds: &[Round], reasons: &[ThrottleReason]) {
         self.kept += rounds.iter().filter(|round| round.round >= from).count();
         self.add(reasons);

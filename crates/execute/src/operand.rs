@@ -361,7 +361,7 @@ pub fn wrapped(element: ElementType, lane: i64) -> i64 {
     by_type!(element, integer T => T::from_lane(lane).lane(), float _T => lane)
 }
 
-/// Visits elements from `start` on, as many as `out` has places. One loop per type, so that the compiler vectorises it.
+/// Visits `out.len()` elements, beginning with `start`. One loop per type, so that the compiler vectorises it.
 fn each<T: Typed, L>(bytes: &[u8], start: usize, out: &mut [L], put: impl Fn(&mut L, T)) {
     let bytes = &bytes[start * T::SIZE..(start + out.len()) * T::SIZE];
     out.iter_mut().zip(bytes.chunks_exact(T::SIZE)).for_each(|(place, raw)| put(place, T::load(raw)));

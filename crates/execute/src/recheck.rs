@@ -23,8 +23,9 @@ const RARITY: u32 = 30;
 /// Maximum number of runs of a sample that are checked one by one.
 const MOST_RUNS: u32 = 32;
 
-/// Number of spots of an output that are poisoned between two runs, and bytes per spot.
+/// Number of spots of an output that are poisoned between two runs.
 const PLACES: usize = 4;
+/// Bytes per spot.
 const PIECE: usize = 64;
 
 /// Number of input changes always allowed in the rounds of a regime, however long they take.

@@ -27,6 +27,7 @@ use runner_types::{Access, Persist, Regime};
 const SPAN: f64 = 2e6;
 /// Maximum number of operations per span, so that they fit the queue behind a gate.
 const MOST_STEPS: usize = 384;
+/// Maximum number of launches per sample in the cold regime.
 const MOST_COLD: u32 = 32;
 /// A kernel below this many nanoseconds is short: the variation of its time over one device cycle would show.
 const SHORT: f64 = 50e3;

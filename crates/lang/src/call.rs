@@ -63,8 +63,9 @@ fn unknown(name: &str, at: Range<usize>) -> ExprError {
     let error = ExprError::new(format!("there is no function `{name}`")).at(at);
     match nearest(name, Function::ALL.iter().map(|f| f.name())) {
         Some(known) => error.hint(format!("did you mean `{known}`?")),
-        None => {
-            error.hint(format!("there are {}", Function::ALL.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")))
-        }
+        None => error.hint(format!(
+            "known functions: {}",
+            Function::ALL.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")
+        )),
     }
 }

@@ -368,7 +368,7 @@ fn result(callee: &Callee, arguments: Vec<Syntax>) -> Result<Measured, ExprError
         let error = ExprError::new(format!("there is no result `{}`", callee.name)).at(callee.at.clone());
         return Err(match nearest(callee.name, names.iter().copied()) {
             Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error.hint(format!("there are {}", names.join(", "))),
+            None => error.hint(format!("known results: {}", names.join(", "))),
         });
     };
     let wanted = function.arguments();

@@ -176,7 +176,7 @@ fn unknown(callee: &Callee) -> ExprError {
     let error = ExprError::new(format!("there is no reference function `{}`", callee.name)).at(callee.at.clone());
     match nearest(callee.name, known()) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
-        None => error.hint(format!("there are {}", known().collect::<Vec<_>>().join(", "))),
+        None => error.hint(format!("known functions: {}", known().collect::<Vec<_>>().join(", "))),
     }
 }
 

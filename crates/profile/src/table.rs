@@ -121,7 +121,7 @@ fn unreadable(error: csv::Error) -> ProfilerError {
 
 fn missing_column(name: &str, headers: &[String]) -> ProfilerError {
     let first: Vec<&str> = headers.iter().take(12).map(String::as_str).collect();
-    ProfilerError::Unreadable(format!("no column `{name}`; there are {} …", first.join(", ")))
+    ProfilerError::Unreadable(format!("no column `{name}`; columns: {}, …", first.join(", ")))
 }
 
 #[cfg(test)]
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_table_that_names_no_launch_is_refused_with_what_it_has() {
         let error = read("\"ID\",\"Kernel Name\"\n\"0\",\"k\"\n").unwrap_err();
-        assert_eq!(error, ProfilerError::Unreadable("no column `Process ID`; there are ID, Kernel Name …".to_owned()));
+        assert_eq!(error, ProfilerError::Unreadable("no column `Process ID`; columns: ID, Kernel Name, …".to_owned()));
         let heads = HEADS.replace("\"Grid Size\"", "\"Grid\"");
         assert!(read(&heads).unwrap_err().to_string().contains("no column `Grid Size`"));
     }

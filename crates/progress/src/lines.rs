@@ -10,6 +10,7 @@ use runner_types::{BackendKind, Event, Outcome};
 
 /// Maximum number of cases for printing each; larger runs print only failures and summaries.
 const EACH_CASE_UP_TO: u64 = 500;
+/// Time between two summaries.
 const SUMMARY_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use super::parser::Parser;
 /// Maximum depth of nested expressions, so that no input overflows the stack.
 const MAX_DEPTH: u32 = 64;
 
-/// Lowest precedence of a binary operator, and precedence of sums.
+/// Lowest precedence of a binary operator.
 const ANY: u8 = 1;
+/// Precedence of sums.
 const SUM: u8 = 9;
 
 #[derive(Debug, Clone, Copy, PartialEq)]

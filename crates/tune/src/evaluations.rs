@@ -22,9 +22,10 @@ use runner_types::{Case, CounterInfo, Event, Outcome, calendar_time};
 /// Interval between progress messages.
 const SHOW: Duration = Duration::from_secs(5);
 
-/// With several objectives, number of points proposed per draw of weights: at least `SAME_WEIGHTS`, and at least the
-/// number of known points divided by `SHARE_OF_KNOWN`. New weights change the value of every evaluation.
+/// With several objectives, minimum number of points proposed per draw of weights. New weights change the value of every
+/// evaluation.
 const SAME_WEIGHTS: usize = 8;
+/// The number of points per draw is also at least the number of known points divided by this.
 const SHARE_OF_KNOWN: usize = 16;
 
 /// Shows a line to the user.

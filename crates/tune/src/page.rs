@@ -24,8 +24,9 @@ const PAIRS: usize = 3;
 /// Maximum number of kinds of failures on the page. Others are only counted, since `search.csv` lists them.
 const REASONS: usize = 20;
 
-/// Maximum number of best configurations, and of members of the front, on the page.
+/// Maximum number of best configurations on the page.
 const LISTED: usize = 10;
+/// Maximum number of members of the Pareto front on the page.
 const FRONT: usize = 50;
 
 const CHART: &str = "search.svg";

@@ -19,6 +19,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// Number of compiled cases that make up a group for a device, unless nothing more is being compiled. Small groups are
 /// costly, since each group generates its inputs and expected values once.
 const GROUP: usize = 8;
+/// Maximum number of cases in such a group.
 const LARGEST: usize = 32;
 
 /// A compiled unit, and the compile time in seconds.

@@ -87,7 +87,7 @@ pub struct Case {
     pub group: GroupKey,
 }
 
-/// Formats an axis value for display. Powers of two from 2^16 on are written as powers.
+/// Formats an axis value for display. Powers of two of at least 2^16 are written as powers.
 pub fn axis_value(value: &Value) -> String {
     match value {
         Value::Int(n) if *n >= 1 << 16 && n.count_ones() == 1 => format!("2^{}", n.trailing_zeros()),

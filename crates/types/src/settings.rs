@@ -53,7 +53,7 @@ macro_rules! launch_settings {
             stream: Number (0, 127) = "0", { default, skip_serializing_if = "Option::is_none" };
             /// With `relocatable`: maximum number of pending launches from kernels. A group uses the maximum over its
             /// cases.
-            pending_launches: Number (1, 1 << 20) = "the device's, 2048",
+            pending_launches: Number (1, 1 << 20) = "the device's, 2,048",
                 { default, skip_serializing_if = "Option::is_none" };
             /// Programmatic dependent launch: it may begin before the previous launch in the stream has ended. The
             /// kernel itself must wait for that launch (`cudaGridDependencySynchronize`).

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn four_devices_begin_in_the_order_of_the_queue_and_never_beside_a_group_that_runs_alone() {
-        // From the 30th on, every third group runs alone.
+        // After the first 30, every third group runs alone.
         let is_alone = |ordinal: u32| ordinal >= 30 && ordinal.is_multiple_of(3);
         let work: Vec<u32> = (0..60).collect();
         let (queue, host) = (Queue::new(work.clone()), RwLock::new(()));

@@ -11,8 +11,9 @@ use rustix::process::Signal;
 use super::bench::{Bench, bench, expect_gone, fixture, text};
 use super::left::{Left, is_timed};
 
-/// Number of cells and of groups in `long.toml`.
+/// Number of cells in `long.toml`.
 const CELLS: usize = 20;
+/// Number of groups in `long.toml`.
 const GROUPS: usize = 10;
 
 fn is_group_end(event: &Event) -> bool {

@@ -10,8 +10,9 @@ use super::driver::check;
 use crate::{BufferId, DeviceError};
 use runner_types::{Texture, TextureAddress, TextureFilter, TextureKind};
 
-/// Flags of `CUDA_TEXTURE_DESC`: read integers unconverted; coordinates range from 0 to 1.
+/// Flag of `CUDA_TEXTURE_DESC`: integers are read unconverted.
 const READ_AS_INTEGER: u32 = 1;
+/// Flag of `CUDA_TEXTURE_DESC`: coordinates range from 0 to 1.
 const NORMALIZED_COORDINATES: u32 = 2;
 
 /// Storage of the texels: the memory of a buffer, or an array.

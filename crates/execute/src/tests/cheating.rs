@@ -55,7 +55,7 @@ fn a_kernel_that_remembers_a_result_once_it_is_timed_is_wrong_when_inputs_change
     }
 }
 
-/// A kernel that, from launch `from` on, recognises its last two inputs by one element and returns their stored
+/// A kernel that, starting with launch `from`, recognises its last two inputs by one element and returns their stored
 /// results; it computes all others.
 fn finds(from: u32, element: usize) -> impl Fn(&mut Call<'_>) -> Result<(), DeviceError> + Send + Sync + 'static {
     let known: Mutex<Vec<(Vec<u8>, Vec<u8>)>> = Mutex::default();
@@ -332,7 +332,7 @@ fn found_in_scratch(poison: bool) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_kernel_that_stores_its_result_in_scratch_for_the_rest_of_a_span_is_wrong() {
-    // Scratch holds the number of launches since it was poisoned and, from the fifth on, the result. It is poisoned
+    // Scratch holds the number of launches since it was poisoned and, after the fifth, the result. It is poisoned
     // before every sample, so the inputs of all launches that find it are the same.
     let stores = |call: &mut Call<'_>| {
         let found = call.read(2)?;

@@ -256,7 +256,7 @@ fn failing(from: u32, error: DeviceError) -> FakeKernel {
     kernel(move |call| if call.nth >= from { Err(error.clone()) } else { right(call) })
 }
 
-/// Runs `first`, a kernel that fails from launch `from` on, and `last`.
+/// Runs `first`, a kernel that fails at launch `from` and later, and `last`.
 fn spoiled_beside(from: u32, error: DeviceError) -> Said {
     let kernels = vec![("first", kernel(right)), ("bad", failing(from, error)), ("last", kernel(right))];
     run(device(kernels), &group(["first", "bad", "last"].map(copy).to_vec()))

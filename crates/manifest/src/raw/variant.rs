@@ -197,7 +197,7 @@ table! {
     pub struct RawLaunchEntry {
         /// Name in the report; by default the kernel's name.
         pub label: Option<At<String>>,
-        /// Steps to repeat: `repeat` times (1 to 16384), or until a condition holds.
+        /// Steps to repeat: `repeat` times (1 to 16,384), or until a condition holds.
         #[schemars(extend("minItems" = 1))]
         pub r#loop: Option<At<Vec<At<RawLaunchEntry>>>>,
         /// With `loop`: condition that ends the loop when it holds after an iteration. A buffer's name means its first
@@ -244,7 +244,7 @@ table! {
         pub block: Option<At<RawExtent>>,
         /// Buffers by name, and numbers by type: `["input", "u32(n)", "{type}(0.5)"]`.
         pub args: Option<At<Vec<Arg>>>,
-        /// Number of launches, 1 to 1024; in the launch's expressions, `nth` is the 0-based index of the launch. In a
+        /// Number of launches, 1 to 1,024; in the launch's expressions, `nth` is the 0-based index of the launch. In a
         /// variant with a `launch` list: how often the whole list runs (A, B, A, B).
         #[schemars(extend(
             "type" = ["string", "integer"],

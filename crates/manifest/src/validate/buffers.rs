@@ -363,6 +363,6 @@ fn type_hint(text: &str) -> String {
     });
     match meant {
         Some(element) => format!("write `{element}`"),
-        None => format!("there are {}", ElementType::NAMES.join(", ")),
+        None => format!("valid types: {}", ElementType::NAMES.join(", ")),
     }
 }

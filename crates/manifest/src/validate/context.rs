@@ -121,8 +121,8 @@ impl Context {
             fault = fault.hint(format!("did you mean `{near}`?"));
         } else if !known.is_empty() && known.len() <= 12 {
             let list: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            let verb = if list.len() == 1 { "is only" } else { "are" };
-            fault = fault.hint(format!("there {verb} {}", list.join(", ")));
+            let lead = if list.len() == 1 { "there is only" } else { "known:" };
+            fault = fault.hint(format!("{lead} {}", list.join(", ")));
         }
         self.fault(fault);
     }

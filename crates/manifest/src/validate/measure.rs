@@ -89,7 +89,7 @@ fn regimes(ctx: &mut Context, list: &At<Vec<At<String>>>) -> Vec<Regime> {
                     Diagnostic::at(span.clone(), format!("there is no regime `{name}`")).label("no such regime");
                 ctx.fault(match nearest(name, Regime::NAMES.iter().copied()) {
                     Some(near) => fault.hint(format!("did you mean `{near}`?")),
-                    None => fault.hint(format!("there are `{}`", Regime::NAMES.join("`, `"))),
+                    None => fault.hint(format!("valid regimes: `{}`", Regime::NAMES.join("`, `"))),
                 });
             }
         }

@@ -32,6 +32,7 @@ const WIDTH: f64 = 440.0;
 
 /// Maximum width of the names, about a third of the chart.
 const WIDEST_NAME: f64 = 260.0;
+/// Minimum width of the names.
 const NARROWEST_NAME: f64 = 60.0;
 
 /// If every value is within this factor of the baseline's, bars start there: from zero, they would look equal.

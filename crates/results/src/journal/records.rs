@@ -19,8 +19,9 @@ use runner_types::{CaseRecord, Environment, Records, RunHeader, hex};
 /// Version of the lines. Increase it when a reader of older lines would misread new ones.
 pub const RECORDS_VERSION: u32 = 4;
 
-/// Start of the header line and of the last line.
+/// Start of the header line.
 const HEADER_MARK: &str = "{\"line\":\"header\"";
+/// Start of the last line.
 const END_MARK: &str = "{\"line\":\"end\"";
 
 /// Name of the environment file in a report folder.

@@ -288,7 +288,7 @@ fn lines(dir: &Path) -> Vec<String> {
     std::fs::read_to_string(dir.join(JOURNAL_FILE)).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// A line from its event on, without the checksum.
+/// The event of a line and what follows it, without the checksum.
 fn event_of(line: &str) -> &str {
     let event = &line[line.find(",\"event\":").unwrap()..];
     &event[..event.rfind(",\"sum\":").unwrap()]

@@ -114,7 +114,7 @@ impl Diagram {
         }
     }
 
-    /// Replaces each invalid value, from the first level on, with the nearest one that has a valid completion.
+    /// Replaces each invalid value, starting at the first level, with the nearest one that has a valid completion.
     pub fn repair(&self, point: &mut [u16]) {
         let mut node = self.root;
         for &parameter in &self.order {

@@ -19,8 +19,9 @@ const STALE: usize = 50;
 const LEARNED: usize = 400;
 /// Factor by which the number of evaluations must grow before the model is refitted.
 const GROWTH: f64 = 1.15;
-/// Steps of the first fit of the weights, and of later fits, which start from the previous weights.
+/// Steps of the first fit of the weights.
 const FIRST_STEPS: usize = 40;
+/// Steps of later fits, which start from the previous weights.
 const STEPS: usize = 10;
 
 /// Acquisition function for selecting a candidate.
@@ -248,8 +249,9 @@ impl Strategy for Forest {
     }
 }
 
-/// Candidates for a forest: the neighbours of the best `ELITE` points, and `DRAWN` random points.
+/// Number of best points whose neighbours are candidates for a forest.
 const ELITE: usize = 8;
+/// Number of random points that are candidates for a forest.
 const DRAWN: usize = 800;
 
 /// Proposes the point with the largest expected improvement under a forest grown for this proposal.

@@ -452,7 +452,7 @@ impl Context<'_> {
         }
     }
 
-    /// Subtracts the instructions from `pc` on, which were counted but not executed by a path that stops there.
+    /// Subtracts the instruction at `pc` and those after it: they were counted, but the path stops there.
     pub fn uncount(&mut self, pc: *const Ins) {
         // SAFETY: as in `count`.
         let ahead = u64::from(unsafe { (*pc).ahead });

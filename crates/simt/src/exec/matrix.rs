@@ -16,13 +16,16 @@ use crate::exec::store;
 use crate::program::ins::Ins;
 use crate::program::row::{LANES, Row};
 
-/// Maximum sizes: rows of A and the result, columns of B and the result, products in a sum.
+/// Maximum rows of A and the result.
 const ROWS: usize = 16;
+/// Maximum columns of B and the result.
 const COLUMNS: usize = 8;
+/// Maximum products in a sum.
 const DEEPEST: usize = 32;
 
-/// Minimum exponent to which terms are aligned, for f32 and for f16 results.
+/// Minimum exponent to which terms are aligned, for f32 results.
 const LEAST_EXPONENT: i32 = -133;
+/// Minimum exponent to which terms are aligned, for f16 results.
 const LEAST_EXPONENT_OF_HALVES: i32 = -21;
 
 /// The NaN that tensor cores produce.

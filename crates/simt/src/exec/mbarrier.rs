@@ -21,8 +21,9 @@ pub const INVALIDATE: u32 = 4;
 pub const ARRIVE_DROP: u32 = 5;
 /// Arrival that is triggered when the thread's asynchronous copies complete.
 pub const ARRIVE_BEHIND_COPIES: u32 = 6;
-/// Expects or completes bytes, without an arrival.
+/// Expects bytes, without an arrival.
 pub const EXPECT: u32 = 7;
+/// Completes bytes, without an arrival.
 pub const COMPLETE: u32 = 8;
 
 /// Maximum arrival count, and maximum number of expected or completed bytes.

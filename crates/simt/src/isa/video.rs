@@ -11,13 +11,17 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{S32, U32};
 
-/// Bits of a mode: whether the result and the sources are signed, whether results are saturated or summed, and whether
-/// parts are bytes.
+/// Mode bit of a signed result.
 const SIGNED_D: u32 = 1;
+/// Mode bit of a signed first source.
 const SIGNED_A: u32 = 1 << 1;
+/// Mode bit of a signed second source.
 const SIGNED_B: u32 = 1 << 2;
+/// Mode bit that saturates the results.
 const SATURATE: u32 = 1 << 3;
+/// Mode bit that sums the results.
 const SUM: u32 = 1 << 4;
+/// Mode bit of parts that are bytes, not halves.
 const BYTES: u32 = 1 << 5;
 
 /// Lowers `vadd2`, `vsub4` and similar: `d, a, b, c`. With `.add`, `c` is the initial value of the sum.

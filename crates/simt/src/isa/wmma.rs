@@ -17,9 +17,11 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{B32, B64, F32, S32, U8, U16, U32, U64};
 
-/// Rows and columns of an `mma` product, and number of registers of an f16 fragment.
+/// Rows of an `mma` product.
 const ROWS: u32 = 16;
+/// Columns of an `mma` product.
 const COLUMNS: u32 = 8;
+/// Number of registers of an f16 fragment.
 const REGISTERS_OF_HALVES: usize = 8;
 
 /// Shape of a product: rows of A, columns of B, and depth.

@@ -39,7 +39,7 @@ struct Queue {
     ended: BTreeSet<u64>,
     parked: BTreeMap<u64, Cluster>,
     running: usize,
-    /// Blocks from this one on are ignored, because an earlier one has failed.
+    /// First block to ignore, with all later ones, because an earlier block has failed.
     limit: u64,
     trap: Option<(u64, Box<Trap>)>,
     /// Whether the fair scheduler takes over.

@@ -57,7 +57,7 @@ fn addresses_of_shared_memory_have_32_bits() {
     add.s64 %rd8, %rd5, 160;
     add.s64 %rd9, %rd8, %rd4;
     ld.shared.u32 %r9, [%rd9];";
-    // Element 40 - 1 - i. Values from 32 on repeat those from 0 on.
+    // Element 40 - 1 - i. Values at index 32 and above repeat the first ones.
     assert_eq!(left(&kernel("", body)), (0..32).map(|i| (39 - i) % 32).collect::<Vec<_>>());
 }
 

@@ -7,7 +7,7 @@ use crate::bench::{Arg, Bench, trap};
 const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
 /// Kernel `test(out, n)` with the thread index in `%r1`, n in `%r2` and the address of the thread's word of `out` in
-/// `%rd2`. Threads from n on exit immediately.
+/// `%rd2`. Threads n and above exit immediately.
 fn kernel(directives: &str, body: &str) -> String {
     format!(
         "{HEAD}.visible .entry test(.param .u64 out, .param .u32 n){directives}\n{{

@@ -11,8 +11,9 @@ use super::Row;
 use super::evidence::Evidence;
 use runner_types::GroupKey;
 
-/// Minimum rows of unchanged code for estimating the offset of a run, or of a group, whose rows share their rounds.
+/// Minimum rows of unchanged code for estimating the offset of a run.
 const LEAST_ROWS: usize = 10;
+/// Minimum rows of unchanged code for estimating the offset of a group, whose rows share their rounds.
 const LEAST_ROWS_OF_GROUP: usize = 5;
 
 /// Maximum time used, in nanoseconds. For longer times, the offset is smaller than other differences between runs.
@@ -21,9 +22,10 @@ const LONGEST: f64 = 25_000.0;
 /// Maximum plausible offset, in nanoseconds. A larger one has a cause other than the clock.
 const LARGEST: f64 = 500.0;
 
-/// An offset is corrected only if it is at least this many standard errors, and at least this fraction of the rows
-/// differs in its direction. Otherwise it does not affect all rows.
+/// An offset is corrected only if it exceeds this many standard errors.
 const LEAST_ERRORS: f64 = 3.0;
+/// An offset is corrected only if at least this fraction of the rows differs in its direction. Otherwise it does not
+/// affect all rows.
 const LEAST_SHARE: f64 = 0.9;
 
 /// Maximum residual of an offset, relative to the residual of a common factor. If all rows take about the same time,

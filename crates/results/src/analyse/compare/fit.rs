@@ -8,17 +8,20 @@ use strum::VariantArray as _;
 
 use super::evidence::{Evidence, Part};
 
-/// Minimum rows of unchanged code for estimating the variation. For the processes of a run, minimum degrees of freedom:
-/// the sum, over rows and sides, of the number of processes minus 1.
+/// Minimum rows of unchanged code for estimating the variation.
 const LEAST_ROWS: usize = 40;
+/// Minimum degrees of freedom for estimating it from the processes of a run: the sum, over rows and sides, of the
+/// number of processes minus 1.
 const LEAST_FREEDOM: u32 = 40;
 
-/// Limits of the scale. However little rows vary, this much of the stated variation remains.
+/// Minimum scale. However little rows vary, this much of the stated variation remains.
 const LEAST_SCALE: f64 = 0.25;
+/// Maximum scale.
 const LARGEST_SCALE: f64 = 4.0;
 
-/// Deviations that contain 50 % and 90 % of a normal distribution, in standard deviations.
+/// Deviation that contains 50 % of a normal distribution, in standard deviations.
 const HALF_OF_NORMAL: f64 = 0.674_489_750_196_082;
+/// Deviation that contains 90 % of a normal distribution, in standard deviations.
 const NINE_TENTHS_OF_NORMAL: f64 = 1.644_853_626_951_473;
 
 /// Scales the known variation of each part. Rows of unchanged code never raise it, since all of them may be slower for

@@ -20,7 +20,7 @@ pub enum Rule {
     Or,
     /// Predicate logic.
     Predicates,
-    /// The instruction moves bits. Operands from this index on determine where.
+    /// The instruction moves bits. Operands at this index and above determine where.
     Move(usize),
     /// The results of all lanes are undefined if any bit of any lane's operands is.
     Warp,

@@ -77,8 +77,9 @@ impl Info {
     }
 }
 
-/// Rows after the registers: copies of registers, by operand number, and zeros.
+/// Number of rows after the registers: copies of registers, by operand number, and zeros.
 const SPARE: usize = 4 * (ZEROS + 1);
+/// Index of the zeros among the copies.
 const ZEROS: usize = 6;
 
 impl Shadow {
@@ -194,8 +195,8 @@ impl Shadow {
         self.spare(cx, number)
     }
 
-    /// Returns an instruction that moves undefined bits the way `i` moves values. Operands from `control` on keep their
-    /// values. Also returns the lanes in which one of these is undefined.
+    /// Returns an instruction that moves undefined bits the way `i` moves values. Operands at `control` and above
+    /// keep their values. Also returns the lanes in which one of these is undefined.
     pub fn mirror(&mut self, cx: &Context<'_>, (i, info): (&Ins, &Info), control: usize) -> (Ins, u32) {
         let (mut mirrored, mut undefined) = (*i, 0);
         for k in (0..6).filter(|&k| i.o[k] != Slot::NONE) {

@@ -13,9 +13,10 @@ use crate::analyse::compare::{Kind, Options};
 use crate::analyse::times::time_of;
 use runner_types::{CaseRecord, GroupKey, Measurement, Records, Regime, Round, Spread, Unit, Value};
 
-/// True standard deviations between processes, in nanoseconds: of the constant shared by a process's kernels, and of
-/// each kernel's own constant. Reports from one H100 show such values.
+/// True standard deviation between processes, in nanoseconds, of the constant shared by a process's kernels. A report
+/// from an H100 shows such values.
 const SHARED: f64 = 15.0;
+/// The same for each kernel's own constant.
 const CONSTANT: f64 = 20.0;
 
 /// True standard deviation between processes, as a fraction of the time.
