@@ -64,6 +64,6 @@ pub fn run(args: &CancelArgs, console: &mut Console) -> Result<Exit, Failure> {
     view.expire();
     view.write(dir).map_err(Failure::environment)?;
     let count = plural(open.len() as u64, "job");
-    console.print(&format!("job {}: cancelled {count} of the scheduler: {}\n", job.name, open.join(", ")))?;
+    console.print(&format!("job {}: cancelled {count} in the scheduler: {}\n", job.name, open.join(", ")))?;
     Ok(Exit::Success)
 }

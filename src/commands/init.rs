@@ -42,7 +42,7 @@ pub fn run(args: &InitArgs, console: &mut Console) -> Result<Exit, Failure> {
     let ignored = Path::new(".gitignore");
     if !ignored.exists() {
         write_new(".gitignore", ignored, IGNORED, false)?;
-        console.say("wrote .gitignore, so that git leaves out what is not part of reports");
+        console.say("wrote .gitignore, so git ignores what is not part of a report");
     }
     let path = path.display();
     console.say(&format!("wrote {path}; edit it, then `runner check {path}` and `runner run {path}`"));

@@ -21,14 +21,14 @@ const LIMIT: Duration = Duration::from_mins(2);
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblerError {
     #[error(
-        "ptxas, which assembles PTX, is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and \
+        "ptxas, which assembles PTX, was not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and \
          --offline forbids fetching it ({mb} MB): install it (it comes with the CUDA toolkit), or run once without \
          --offline"
     )]
     Offline { mb: u32 },
-    #[error("ptxas, which assembles PTX, is not found on this machine, and cannot be fetched: {0}")]
+    #[error("ptxas, which assembles PTX, was not found on this machine and cannot be fetched: {0}")]
     Fetch(#[from] FetchError),
-    #[error("ptxas, which assembles PTX, is not found on this machine, and there is no package for it")]
+    #[error("ptxas, which assembles PTX, was not found on this machine, and there is no package for it")]
     NoPackage,
 }
 

@@ -392,7 +392,8 @@ impl Batch<'_> {
             .filter_map(|path| Some((path.display().to_string(), regular::read(path).ok()?)))
             .map(|(path, bytes)| (path, String::from_utf8_lossy(&bytes).into_owned()))
             .collect();
-        let note = format!("compiled without its host code, with which nvcc refuses it: {}", refused.summary);
+        let note =
+            format!("compiled without its host code, because nvcc rejects it with that code: {}", refused.summary);
         let own = (path.clone(), without_mark(source).to_owned());
         let roots = expressions(unit);
         let roots: Vec<&str> = roots.iter().flat_map(|root| tokens(root)).filter(|word| is_name(word)).collect();

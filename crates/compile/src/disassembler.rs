@@ -22,11 +22,11 @@ const LIMIT: Duration = Duration::from_mins(2);
 #[derive(Debug, thiserror::Error)]
 pub enum DisassemblerError {
     #[error(
-        "nvdisasm is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and --offline forbids \
+        "nvdisasm was not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and --offline forbids \
          fetching it ({mb} MB): install it (it comes with the CUDA toolkit), or run once without --offline"
     )]
     Offline { mb: u32 },
-    #[error("nvdisasm is not found on this machine, and cannot be fetched: {0}")]
+    #[error("nvdisasm was not found on this machine and cannot be fetched: {0}")]
     Fetch(#[from] FetchError),
 }
 

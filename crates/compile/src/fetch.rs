@@ -61,11 +61,11 @@ pub enum FetchError {
     )]
     NoPip(String),
     #[error(
-        "pip reached no package index; check the network and pip's configuration (`pip config list`), or set \
+        "pip could not reach a package index; check the network and pip's configuration (`pip config list`), or set \
          {TOOLKIT_VARIABLE} to a CUDA toolkit\n{0}"
     )]
     Network(String),
-    #[error("pip's package index lacks a pinned package, or does not answer\n{0}")]
+    #[error("pip's package index lacks a pinned package or does not respond\n{0}")]
     NoPackage(String),
     #[error(
         "a downloaded package does not have its pinned hash and was deleted; a proxy or a mirror may have \

@@ -36,14 +36,14 @@ pub enum PackageError {
     #[error("cannot fetch {what}: {program} downloaded no archive of it\n{said}")]
     Absent { what: String, program: &'static str, said: String },
     #[error(
-        "{what} has the SHA-256 {found}, but the manifest says {expected}: nothing was unpacked; compare it with what \
-         its registry says"
+        "{what} has the SHA-256 {found}, but the manifest says {expected}: nothing was unpacked; compare it with the \
+         registry's SHA-256"
     )]
     Hash { what: String, found: String, expected: String },
     #[error("{what} has {found} bytes, but the manifest says {expected}: nothing was unpacked; correct `bytes`")]
     Length { what: String, found: u64, expected: u64 },
-    #[error("{what} in {} was changed since it was unpacked, or its checksums are damaged or missing: run once without \
-         --offline, which fetches it again", place.display())]
+    #[error("{what} in {} was changed since it was unpacked, or its checksums are damaged or missing: run once \
+             without --offline to fetch it again", place.display())]
     Changed { what: String, place: PathBuf },
     #[error("{what} cannot be unpacked: {reason}")]
     Archive { what: String, reason: String },
@@ -69,7 +69,7 @@ pub fn fetch_package(package: &PackageSpec, cache: &Cache, say: &mut dyn FnMut(&
     let prefix = format!(".fetching-{}-", package.sha256);
     remove_stale(&parent, &prefix);
     if sealed::is_intact(&place) == Some(false) {
-        tracing::warn!("{} was changed since it was unpacked: it is fetched again", place.display());
+        tracing::warn!("{} has changed since it was unpacked and is fetched again", place.display());
     }
     say(&announcement(package, &parent));
     let staging = tempfile::Builder::new()

@@ -11,11 +11,11 @@ use runner_process::programs::Programs;
 #[derive(Debug, thiserror::Error)]
 pub enum SanitizerError {
     #[error(
-        "compute-sanitizer is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and --offline \
+        "compute-sanitizer was not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin, and --offline \
          forbids fetching it: install it (it comes with the CUDA toolkit), or run once without --offline"
     )]
     Offline,
-    #[error("compute-sanitizer is not found on this machine, and cannot be fetched: {0}")]
+    #[error("compute-sanitizer was not found on this machine and cannot be fetched: {0}")]
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Toolkit(#[from] ToolkitError),

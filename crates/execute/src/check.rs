@@ -274,13 +274,13 @@ fn unfit_reference(bench: &Bench<'_>, case: &ReadyCase<'_>, firsts: &[First]) ->
     case.job.checks.iter().find_map(|check| {
         let ExpectPlan::Variant(name) = &check.expect else { return None };
         let Some(other) = bench.find_variant(case.job, name) else {
-            return Some(format!("`{name}`, which it is compared with, is not in this run"));
+            return Some(format!("variant `{name}`, with which it is compared, is not in this run"));
         };
         // A case that ran separately was judged earlier.
         let fit = other == case.place
             || bench.passed.contains(&other)
             || firsts.iter().any(|first| first.place == other && first.is_right());
-        (!fit).then(|| format!("`{name}`, which it is compared with, did not pass its own check"))
+        (!fit).then(|| format!("variant `{name}`, with which it is compared, did not pass its own check"))
     })
 }
 
@@ -340,7 +340,7 @@ fn announce_marks(bench: &mut Bench<'_>, case: &ReadyCase<'_>) {
         && let Some(body) = case.device_body()
     {
         if job.steps.as_ref().is_some_and(StepsPlan::has_loop) {
-            let note = Note::NoCounters { why: "the condition of a loop decides how many launches there are".into() };
+            let note = Note::NoCounters { why: "the number of launches depends on the condition of a loop".into() };
             return bench.note(job, note);
         }
         let made: Vec<&Launch> = body

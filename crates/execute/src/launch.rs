@@ -219,7 +219,7 @@ fn grid(plan: &LaunchPlan, block: Dim3, resident: u64) -> Result<[u64; 3], Stop>
 
 fn by_value(bytes: &[u8], addresses: &[(usize, BufferId, u64)]) -> Result<LaunchArg, Stop> {
     let value = Struct::new(bytes, addresses).map(LaunchArg::Struct);
-    value.ok_or_else(|| Stop::unresolved(format!("a struct of {} bytes has an address beyond them", bytes.len())))
+    value.ok_or_else(|| Stop::unresolved(format!("a struct of {} bytes has an address beyond its end", bytes.len())))
 }
 
 /// Builds an argument. `symbols` maps the unit's variables to their mangled names.

@@ -204,7 +204,8 @@ pub fn parse(mut reader: impl Read, element: ElementType, len: Option<u64>) -> R
 }
 
 fn read_exactly(reader: impl Read, len: u64, element: ElementType) -> Result<Vec<u8>, String> {
-    let wanted = len.checked_mul(element.size() as u64).ok_or_else(|| format!("{len} elements do not fit memory"))?;
+    let wanted =
+        len.checked_mul(element.size() as u64).ok_or_else(|| format!("{len} elements do not fit in memory"))?;
     let mut bytes = Vec::new();
     reader.take(wanted).read_to_end(&mut bytes).map_err(|e| format!("cannot be read: {e}"))?;
     if bytes.len() as u64 == wanted {

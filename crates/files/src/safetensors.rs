@@ -68,7 +68,7 @@ impl Tensor {
         let tensor = Self { dtype, shape, offset: begin.saturating_add(from), bytes: to.saturating_sub(from) };
         let holds = tensor.element().map(|element| tensor.len().saturating_mul(element.size() as u64));
         if !is_inside || holds.is_some_and(|bytes| bytes != tensor.bytes) {
-            return Err(text(format!("has a tensor `{name}` whose number of bytes does not match its shape")));
+            return Err(text(format!("has a tensor `{name}` whose size in bytes does not match its shape")));
         }
         Ok(tensor)
     }

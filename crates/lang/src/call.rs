@@ -58,7 +58,9 @@ fn function(callee: &Callee, given: usize) -> Result<Function, ExprError> {
 fn unknown(name: &str, at: Range<usize>) -> ExprError {
     if RefFunction::ALL.iter().any(|f| f.name() == name) {
         let message = format!("`{name}` is a reference function over buffers, so it cannot be part of arithmetic");
-        return ExprError::new(message).hint("use it alone, or inside another one, in `actual` and `expect`").at(at);
+        return ExprError::new(message)
+            .hint("use it only in `actual` and `expect`, alone or inside another one")
+            .at(at);
     }
     let error = ExprError::new(format!("there is no function `{name}`")).at(at);
     match nearest(name, Function::ALL.iter().map(|f| f.name())) {

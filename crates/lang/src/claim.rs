@@ -319,7 +319,7 @@ impl Quantity {
 }
 
 fn no_comparison(at: Range<usize>) -> ExprError {
-    ExprError::new("a claim must be one comparison, with `<`, `<=`, `>`, `>=`, `==` or `!=`")
+    ExprError::new("a claim must be a single comparison with `<`, `<=`, `>`, `>=`, `==` or `!=`")
         .hint("for example: speedup(\"vector\", \"neighbored\") >= 5; write two claims for two comparisons")
         .at(at)
 }
@@ -348,7 +348,7 @@ fn quantity(syntax: Syntax) -> Result<Quantity, ExprError> {
                 Operator::Subtract => Arithmetic::Subtract,
                 Operator::Multiply => Arithmetic::Multiply,
                 Operator::Divide => Arithmetic::Divide,
-                _ => return Err(ExprError::new("claims may only calculate with `+`, `-`, `*` and `/`").at(at)),
+                _ => return Err(ExprError::new("claims support only `+`, `-`, `*` and `/`").at(at)),
             };
             let [left, right] = *sides;
             Ok(Quantity::Binary(arithmetic, Box::new([quantity(left)?, quantity(right)?])))
@@ -356,9 +356,9 @@ fn quantity(syntax: Syntax) -> Result<Quantity, ExprError> {
         Kind::Call(callee, arguments) => result(&callee, arguments).map(Quantity::Result),
         Kind::Name(name) => {
             let error = ExprError::new(format!("`{name}` has no value in a claim")).at(at);
-            Err(error.hint("put a condition on an axis into `where`, and a variant's name into quotes"))
+            Err(error.hint("put conditions on axes in `where`, and variant names in quotes"))
         }
-        _ => Err(ExprError::new("a claim may only compare numbers and results").at(at)),
+        _ => Err(ExprError::new("a claim can compare only numbers and results").at(at)),
     }
 }
 

@@ -195,7 +195,7 @@ fn integers<'a>(operator: Operator, a: i64, b: i64) -> Worked<'a> {
         Operator::Remainder => int(a.checked_rem(b)),
         Operator::Power => power(a, b),
         Operator::ShiftLeft | Operator::ShiftRight if !(0..=62).contains(&b) => {
-            Err(Refusal::new("a shift by less than 0 or more than 62 bits"))
+            Err(Refusal::new("a shift by fewer than 0 or more than 62 bits"))
         }
         Operator::ShiftLeft => int(a.checked_mul(1 << b)),
         Operator::ShiftRight => Ok(Operand::Int(a >> b)),

@@ -63,7 +63,7 @@ functions! {
         other => float(other.number()?.abs()),
     }));
     /// Base-2 logarithm.
-    Log2, "log2", "log2(x): exact for an integer, which must be a power of two; a float for a float",
+    Log2, "log2", "log2(x): an integer for an integer, which must be a power of two; a float for a float",
         Rule::One("a number", |x| Some(match x {
             Operand::Int(value) if is_pow2(value) => int(Some(i64::from(value.trailing_zeros()))),
             Operand::Int(_) => Err(Refusal::new("log2 of an integer that is not a power of two")

@@ -173,7 +173,7 @@ fn errors_name_the_part_that_failed_and_its_values() {
         ("(n + 1) * big", "integer overflow in `(n + 1) * big` where big = 9223372036854775807, n = 4"),
         ("2 ** 63", "integer overflow in `2 ** 63`"),
         ("n ** -2", "a negative power of an integer in `n ** -2` where n = 4"),
-        ("1 << 63", "a shift by less than 0 or more than 62 bits in `1 << 63`"),
+        ("1 << 63", "a shift by fewer than 0 or more than 62 bits in `1 << 63`"),
         ("1e308 * 10", "the float result is not finite in `1e308 * 10`"),
         ("n == \"f32\"", "`==` does not take an integer and an element type in `n == \"f32\"` where n = 4"),
         ("layout < \"z\"", "`<` does not take a string and a string in `layout < \"z\"` where layout = row"),
@@ -263,7 +263,7 @@ fn what_is_not_an_expression_is_refused_with_a_hint() {
         ("n in block", 5..10, "`in` needs a list on its right, as in `block in [128, 256]`"),
         ("n in [1] + 1", 9..10, "`+` does not take a list"),
         ("on && 1", 6..7, "`&&` takes bools, but `1` is the integer"),
-        ("n µ", 2..4, "`µ` is not part of any expression"),
+        ("n µ", 2..4, "`µ` cannot occur in an expression"),
     ];
     for (text, at, message) in cases {
         let error = refusal(text);

@@ -48,7 +48,7 @@ pub fn next(text: &str, from: usize, end: usize) -> Result<(Token<'_>, Range<usi
 }
 
 fn unexpected(c: char, at: Range<usize>) -> ExprError {
-    let error = ExprError::new(format!("`{c}` is not part of any expression")).at(at);
+    let error = ExprError::new(format!("`{c}` cannot occur in an expression")).at(at);
     match c {
         '\'' | '`' => error.hint("write a string in double quotes"),
         _ => error,

@@ -151,7 +151,7 @@ pub enum RawBaseline {
 }
 
 read_by_kind! {
-    RawBaseline, "a variant's name, or a table of it and values of compared axes";
+    RawBaseline, "a variant's name, or a table with that name and values of compared axes";
     String => Name, Table => Table
 }
 

@@ -70,7 +70,7 @@ impl Axes {
     fn unknown(&self, set: &str, name: &str, manifest: &Manifest) -> Diagnostic {
         let mut lets = manifest.lets.iter().chain(manifest.variants.iter().flat_map(|variant| &variant.lets));
         if let Some(binding) = lets.find(|binding| *binding.name == *name) {
-            let message = format!("--set {set}: `{name}` is a let, and --set replaces the values of an axis");
+            let message = format!("--set {set}: `{name}` is a let, but --set changes only axes");
             let hint = format!("change `{}` in the manifest, or make it an axis there", binding.name);
             return Diagnostic::whole(message).hint(hint);
         }
@@ -110,14 +110,14 @@ fn read_value(like: Option<&Value>, text: &str) -> Result<Value, String> {
     let program = Program::parse(text).map_err(|e| e.message)?;
     if let Some(name) = program.names().iter().next() {
         let wanted = like.map_or("value", Value::kind);
-        return Err(format!("`{name}` is a name, but the axis has values of kind {wanted}: write them out"));
+        return Err(format!("`{name}` is a name, but the axis has values of type {wanted}: write them out"));
     }
     match (like, program.evaluate(&Scope::new()).map_err(|e| e.message)?) {
         (Some(Value::Float(_)), Value::Int(value)) => Ok(Value::Float(value as f64)),
         (Some(like), value) if like.kind() == value.kind() => Ok(value),
         (like, value) => {
             let wanted = like.map_or("value", Value::kind);
-            Err(format!("`{value}` is a value of kind {}, but the axis has values of kind {wanted}", value.kind()))
+            Err(format!("`{value}` is of type {}, but the axis has values of type {wanted}", value.kind()))
         }
     }
 }

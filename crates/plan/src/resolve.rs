@@ -110,7 +110,7 @@ fn without_orphans(plan: &Plan, ready: Vec<(u32, CaseJob)>, settled: &mut Vec<(C
         match lacking {
             None => kept.push((ordinal, job)),
             Some(name) => {
-                let why = format!("its check expects what variant `{name}` computes, which does not run in this group");
+                let why = format!("its check compares with variant `{name}`, which does not run in this group");
                 settled.push((job.case, Outcome::not_run(why)));
             }
         }

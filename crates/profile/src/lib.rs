@@ -26,7 +26,7 @@ pub use tally::{Counted, Tally};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfilerError {
     #[error(
-        "Nsight Compute's `ncu` is not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin: install \
+        "Nsight Compute's `ncu` was not found on the search path, in CUDA_HOME or in /usr/local/cuda/bin: install \
          Nsight Compute (it comes with the CUDA toolkit) or put it on the path"
     )]
     NotFound,

@@ -81,7 +81,8 @@ pub enum Deviation {
     Missing(PathBuf),
     /// A search file is not the one that `tune` wrote.
     #[error(
-        "{}: differs from what the search wrote: `runner tune` with --resume and the same options writes it again",
+        "{}: differs from what the search wrote; to write it again, run `runner tune` with --resume and the same \
+         options",
         .0.display()
     )]
     Search(PathBuf),

@@ -82,7 +82,7 @@ pub enum ReadError {
     NoJournal { place: String },
     #[error("{path} is not in revision `{revision}`, so it has no history; commit the report, or name one that is")]
     NotCommitted { path: String, revision: String },
-    #[error("no commit of this range changed a report at {path}; name an earlier revision before the `..`")]
+    #[error("no commit in this range changed a report at {path}; name an earlier revision before the `..`")]
     NoHistory { path: String },
     #[error(transparent)]
     Revision(#[from] RevisionError),

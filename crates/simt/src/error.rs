@@ -40,7 +40,7 @@ pub enum SimError {
     #[error("no texture or surface object can be created: {0}")]
     Image(&'static str),
     /// The device does not have enough free memory.
-    #[error("{needed} bytes are needed, {available} are free on the simulated device")]
+    #[error("{needed} bytes are needed, but only {available} are free on the simulated device")]
     OutOfMemory {
         /// Requested bytes.
         needed: u64,

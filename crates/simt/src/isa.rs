@@ -162,7 +162,7 @@ ops! {
         ".rn{.relu}.bf16|bf16x2",
     ];
     "fns", "position of the n-th set bit", bits::fns, [".b32"];
-    "getctarank", "rank of the block in the cluster that owns a shared address", cluster::rank,
+    "getctarank", "rank in the cluster of the block that owns a shared address", cluster::rank,
         ["{.shared::cluster}.u32|u64"];
     "griddepcontrol", "no effect here: launches do not overlap", control::nop, [".launch_dependents|wait"];
     "isspacep", "whether a generic address is in a state space", memory::isspacep, [".space"];
@@ -333,7 +333,7 @@ ops! {
         [".u32|s32.u32|s32.u32|s32{.sat}{.add|min|max}"];
     "vsub2", "differences of halves", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
     "vsub4", "differences of bytes", video::parts, [".u32|s32.u32|s32.u32|s32{.sat}{.add}"];
-    "wmma", "loads, stores and products of fragments of matrices", wmma::lower, [
+    "wmma", "loads, stores and products of matrix fragments", wmma::lower, [
         ".load.a|b.sync.aligned.row|col.m16n16k16|m32n8k16|m8n32k16{.global|shared_cta}.f16|bf16|s8|u8",
         ".load.a|b.sync.aligned.row|col.m16n16k8{.global|shared_cta}.tf32",
         ".load.a|b|c.sync.aligned.row|col.m8n8k4{.global|shared_cta}.f64",

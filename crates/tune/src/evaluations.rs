@@ -169,7 +169,7 @@ impl<'a> Evaluations<'a> {
             self.rank_anew();
             let used: Vec<Objective> = given_up.iter().filter_map(Objective::of_ptx).collect();
             self.say(&format!(
-                "{} could not be derived from the machine code of {}: all configurations are ranked by {}, counts of the PTX",
+                "{} could not be derived from the machine code of {}: all configurations are ranked by PTX counts ({})",
                 names(&given_up),
                 self.context.problem.case(point).key,
                 names(&used),
@@ -353,7 +353,7 @@ fn lack(objective: &Objective) -> String {
         }
         Objective::Counter(name) => format!("no counter `{name}`; `runner run` lists the counters"),
         Objective::Error(_) => format!("no `{}`: no check compares floats", objective.name()),
-        Objective::Energy => "no energy: the counter of the GPU did not move often enough".to_owned(),
+        Objective::Energy => "no energy: the GPU's counter did not change often enough".to_owned(),
         Objective::Time => "no time".to_owned(),
     }
 }

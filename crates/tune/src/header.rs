@@ -95,7 +95,7 @@ impl Header {
     fn differences(&self, other: &Self) -> Vec<String> {
         let named = |what: &str, own: &str, other: &str| {
             let word = |text: &str| if text.is_empty() { "none".to_owned() } else { format!("`{text}`") };
-            (own != other).then(|| format!("{what} was {}, now it is {}", word(own), word(other)))
+            (own != other).then(|| format!("{what} was {} and is now {}", word(own), word(other)))
         };
         let changed = |what: &str, own: &str, other: &str| (own != other).then(|| format!("{what} changed"));
         [

@@ -66,9 +66,9 @@ impl Late {
         let count = |is: &dyn Fn(&Outcome) -> bool| late.iter().filter(|outcome| is(outcome)).count();
         let _ = writeln!(
             text,
-            "\n## Put last\n\n{} had at least twice the median of what `--prune` names. {} {} put last; a tenth, {}, \
-             was treated like the others to see whether that is right. {} of all these were evaluated: {} failed or \
-             were no better than the median of all evaluations, {} beat the best of the others.",
+            "\n## Put last\n\n{} had at least twice the median of the measurement that `--prune` names. {} {} put \
+             last; a tenth, {}, was treated like the others as a control. Evaluated: {}. Failed, or no better than \
+             the median of all evaluations: {}. Better than the best of the others: {}.",
             plural(all as u64, "configuration"),
             self.last.len(),
             if self.last.len() == 1 { "was" } else { "were" },

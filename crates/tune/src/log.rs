@@ -85,7 +85,7 @@ impl Log {
     pub fn add(&mut self, entry: &Entry) -> Result<(), TuneError> {
         self.file.write_all(json(entry).as_bytes()).map_err(|error| {
             TuneError::Environment(format!(
-                "cannot write {}: {error}; free some space and --resume",
+                "cannot write {}: {error}; free some space and run again with --resume",
                 self.path.display()
             ))
         })

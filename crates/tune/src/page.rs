@@ -213,7 +213,7 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
         let used: Vec<Objective> = asked.iter().filter_map(Objective::of_ptx).collect();
         let _ = writeln!(
             text,
-            "\nFor {} of them, {} could not be derived from the machine code, so all are ranked by {}, counts of the PTX.",
+            "\nFor {} of them, {} could not be derived from the machine code, so all are ranked by PTX counts ({}).",
             digest.underived,
             names(&asked),
             names(&used),
@@ -232,9 +232,9 @@ fn page_of(problem: &Problem<'_>, searched: &Searched, digest: &Digest, has_char
     }
     let ranked = importance(space, &searched.history, settings.seed);
     if !ranked.is_empty() {
-        text += "\n## Importance\n\nPermutation importance, normalised: how much worse a model of the evaluations predicts the \
-                 logarithm of the objective when a parameter is shuffled (± standard deviation over shuffles). The evaluated \
-                 configurations are not a random sample of the space.\n\n\
+        text += "\n## Importance\n\nPermutation importance, normalised: how much worse a model of the evaluations \
+                 predicts the logarithm of the objective when a parameter is shuffled (± standard deviation over \
+                 shuffles). The evaluated configurations are not a random sample of the space.\n\n\
                  | parameter | importance |\n|---|---:|\n";
         for Importance { parameter, share, error } in &ranked {
             let name = &space.parameters()[*parameter].name;
@@ -278,9 +278,9 @@ fn front(problem: &Problem<'_>, searched: &Searched) -> String {
         .map(|objective| format!("{}{} | × best", objective.name(), unit(objective)))
         .collect();
     let mut text = format!(
-        "\n## Front\n\nNo other evaluated configuration is at least as good as one of these by all objectives and \
-         better by one. With several objectives, the largest `× best` counts: below, each configuration is judged by \
-         its worst objective. A count of 0 counts as one half.\n\n| configuration | {} | largest × best |\n|---|{}\n",
+        "\n## Front\n\nNo other evaluated configuration is at least as good as one of these in all objectives and \
+         better in one. Below, each configuration is judged by its worst objective, the largest `× best`. A count of \
+         0 is treated as one half.\n\n| configuration | {} | largest × best |\n|---|{}\n",
         heads.join(" | "),
         "---:|".repeat(2 * heads.len() + 1)
     );
@@ -329,7 +329,8 @@ fn heat_map(problem: &Problem<'_>, searched: &Searched, (one, other): (usize, us
     let cells = pairs(&problem.space, &searched.history, (one, other));
     let head: Vec<String> = column.values.iter().map(ToString::to_string).collect();
     let mut text = format!(
-        "\n### `{}` and `{}`\n\nThe best configuration that was evaluated with both values, as a multiple of the best of all.\n\n\
+        "\n### `{}` and `{}`\n\nThe best configuration that was evaluated with both values, as a multiple of the best \
+         of all.\n\n\
          | {} \\ {} | {} |\n|---|{}\n",
         row.name,
         column.name,

@@ -124,8 +124,8 @@ const SET_BY_KEYS: [(&[&str], &str); 8] = [
     (&["l", "library"], "write `libraries` in a `host` variant"),
 ];
 
-const ARCHITECTURE_HINT: &str =
-    "the architecture follows from the device; only one with its own instructions may be named, such as `-arch=sm_90a`";
+const ARCHITECTURE_HINT: &str = "the architecture follows from the device; only architectures with their own \
+                                 instructions can be named, such as `-arch=sm_90a`";
 
 /// Options that a later version may support.
 const LATER: [&str; 2] = ["dlto", "dlink-time-opt"];

@@ -46,7 +46,7 @@ pub fn experiment_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
     if can_name_experiment(&name) {
         return Ok(name);
     }
-    Err(D::Error::custom(format!("`{name}` cannot name an experiment: only letters, digits, `-` and `_` can")))
+    Err(D::Error::custom(format!("`{name}` is not a valid experiment name: use only letters, digits, `-` and `_`")))
 }
 
 /// Metadata that precedes the cases.

@@ -187,7 +187,7 @@ impl WorkerProcess {
                 Err(StartError::Version(protocol::version_refusal(ready.version, PROTOCOL_VERSION)))
             }
             Received::Reply(Reply::Failed { message }) => Err(StartError::Refused(message)),
-            Received::Reply(_) => Err(worker.protocol_violation("answered the first request with another reply")),
+            Received::Reply(_) => Err(worker.protocol_violation("answered the first request with an unexpected reply")),
             Received::Malformed(why) => Err(worker.protocol_violation(&format!("sent an invalid reply ({why})"))),
             Received::Closed => {
                 let Exit { how, stderr, .. } = worker.reap();

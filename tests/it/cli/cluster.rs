@@ -1133,7 +1133,7 @@ fn a_cancelled_job_is_sent_again_by_the_same_command() {
     assert!(runner(dir.path(), &["cancel", JOB], 3).contains("nothing was cancelled: squeue failed"));
     fs::remove_file(slurm("squeue.fails")).unwrap();
     let said = runner(dir.path(), &["cancel", JOB], 0);
-    assert!(said.contains("cancelled 3 jobs of the scheduler: 1, 3, 4"), "{said}");
+    assert!(said.contains("cancelled 3 jobs in the scheduler: 1, 3, 4"), "{said}");
     assert_eq!(fs::read_to_string(slurm("scancel.args")).unwrap(), "--quiet 1 3 4\n");
     // The scheduler was asked less than a minute ago and has no accounting.
     let said = runner(dir.path(), &["status", JOB], 1);

@@ -113,7 +113,7 @@ fn axes_with_more_than_a_million_values_together_are_refused_at_once() {
     for words in commands {
         let refused = quick(&dir, words);
         assert_eq!(refused.status.code(), Some(2), "{words:?}");
-        let message = "with axis `a0` the axes would have more than 1000000 values together";
+        let message = "with axis `a0`, the axes have more than 1000000 values in total";
         assert!(said(&refused).contains(message), "{}", said(&refused));
     }
 }

@@ -81,7 +81,7 @@ fn mistakes_end_it_with_the_code_of_usage() {
     );
     refuses(
         &["experiments/ladder.toml", "--set", "n=none"],
-        &["--set n=none", "`none` is a name, but the axis has values of kind integer"],
+        &["--set n=none", "`none` is a name, but the axis has values of type integer"],
     );
     refuses(&["experiments/ladder.toml", "--variant", "naiv"], &["did you mean `naive`?"]);
     refuses(

@@ -101,7 +101,7 @@ fn a_narrowing_that_fits_nothing_is_told_before_the_missing_device() {
     let cases: [(&[&str], &[&str]); 6] = [
         (&["--set", "m=1"], &["--set m=1", "there is no axis `m`", "the axes are n, u"]),
         (&["--set", "n"], &["--set n", "--set axis=value,value"]),
-        (&["--set", "n=many"], &["--set n=many", "`many` is a name, but the axis has values of kind integer"]),
+        (&["--set", "n=many"], &["--set n=many", "`many` is a name, but the axis has values of type integer"]),
         (&["--filter", "n > 10**6"], &["no case matches --filter 'n > 10**6'"]),
         (&["--filter", "size > 4"], &["--filter 'size > 4'", "size"]),
         (&["--variant", "soun"], &["--variant soun", "did you mean `sound`?"]),

@@ -203,8 +203,8 @@ fn a_space_with_a_count_that_cannot_be_derived_is_ranked_by_counts_of_the_ptx_an
     assert_eq!(rows[0], ["n", "rounds", "width", "variant", "ptx_inst_executed", "reason"]);
     assert!(rows.len() == 5 && rows[1..].iter().all(|row| row[4].parse::<u32>().unwrap() > 0), "{rows:?}");
     assert!(page.contains("4 of 4 configurations were evaluated by ptx_inst_executed (strategy"), "{page}");
-    let why = "For 2 of them, inst_executed could not be derived from the machine code, so all are ranked by \
-               ptx_inst_executed, counts of the PTX.";
+    let why = "For 2 of them, inst_executed could not be derived from the machine code, so all are ranked by PTX \
+               counts (ptx_inst_executed).";
     assert!(page.contains(why), "{page}");
     // Each of the 8 warps runs four more rounds of four instructions: a store, an addition, a comparison and a branch.
     for variant in ["copy", "linked"] {
@@ -575,7 +575,7 @@ fn a_search_goes_on_after_edits_that_change_no_evaluation() {
     assert!(log().starts_with(&before) && log().lines().count() == 1 + 5, "{}", log());
     // A resumed search must not change the configurations, the kernels or the objective.
     let said = tune(folder.path(), &[&options[..], &["--resume", "--objective", "error_abs"]].concat(), 2);
-    assert!(said.contains("the objective was `inst_executed`, now it is `error_abs`"), "{said}");
+    assert!(said.contains("the objective was `inst_executed` and is now `error_abs`"), "{said}");
     fs::write(folder.path().join("copy.cu"), KERNEL.replace("value + 1", "value + 2")).unwrap();
     let said = tune(folder.path(), &[&options[..], &["--resume"]].concat(), 2);
     assert!(said.contains("a source or data file changed; run without --resume"), "{said}");

@@ -77,7 +77,7 @@ fn without_a_disassembler_a_run_has_counts_of_the_ptx_and_a_changed_case_is_unde
     let (_, known) = run("known", false);
     assert!(known.contains(",counter.inst_executed,"), "{known}");
     let (said, unknown) = run("unknown", true);
-    let why = "scale: no counts of machine code: nvdisasm is not found on the search path";
+    let why = "scale: no counts of machine code: nvdisasm was not found on the search path";
     assert!(said.contains(why) && said.contains("run once without --offline"), "{said}");
     assert!(
         unknown.contains(",counter.ptx_inst_executed,") && !unknown.contains(",counter.inst_executed,"),

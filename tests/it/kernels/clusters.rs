@@ -142,7 +142,7 @@ fn memory_of_a_block_that_may_have_ended_is_not_reached() {
 fn blocks_that_have_not_met_race() {
     let trap = fault_of("not_met", 1);
     assert_eq!((trap.kind, trap.block, trap.thread), (TrapKind::Race, [1, 0, 0], Some([0, 0, 0])));
-    let what = "race on shared memory + 0 of block (0,0,0): read here, written by thread (0,0,0) of it at clusters.cu:";
+    let what = "race on shared memory + 0 of block (0,0,0): read here, written by its thread (0,0,0) at clusters.cu:";
     assert!(trap.message.contains(what), "{trap}");
     let trap = fault_of("not_met", 0);
     assert_eq!((trap.kind, trap.block), (TrapKind::Race, [1, 0, 0]));

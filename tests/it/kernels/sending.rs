@@ -135,7 +135,7 @@ fn the_block_that_is_sent_something_is_the_one_that_is_told() {
 fn what_threads_of_another_block_have_stored_is_fenced_before_it_is_added_to() {
     let trap = fault("not_fenced", TILE as u32);
     assert_eq!(trap.kind, TrapKind::Race);
-    let what = "is changed by a bulk copy, and was written by thread (0,0,0) of it at sending.cu:";
+    let what = "is changed by a bulk copy, and was written by its thread (0,0,0) at sending.cu:";
     assert!(trap.message.contains(what) && trap.message.contains("no `fence.proxy.async` in between"), "{trap}");
 }
 

@@ -74,8 +74,7 @@ fn records_without_a_line_are_refused_by_every_command_that_reads_them() {
     let line = whole.lines().nth(2).unwrap();
     fs::write(&records, whole.replacen(&format!("{line}\n"), "", 1)).unwrap();
     let cases = whole.lines().count() - 2;
-    let expected =
-        format!("records.jsonl:{}: it states {cases} lines of cases, but there are {}", cases + 1, cases - 1);
+    let expected = format!("records.jsonl:{}: it states {cases} case lines, but there are {}", cases + 1, cases - 1);
     let folder = dir.path().to_str().unwrap();
     for words in [&["report", folder][..], &["report", "--check", folder], &["compare", folder, folder]] {
         let output = Command::new(env!("CARGO_BIN_EXE_runner")).args(words).output().unwrap();

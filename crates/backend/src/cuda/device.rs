@@ -36,8 +36,8 @@ use runner_types::{Bytes, Capabilities, CodeKind, Compiled, DeviceInfo, KernelRe
 const PENDING_LAUNCHES: u32 = 2048;
 
 /// Note for a report whose launches copy arrays within the measured time.
-const COPIED: &str = "launches copy arrays of textures or surfaces, since the case uses the buffers in another way too: the \
-                      copies are part of the time";
+const COPIED: &str = "each launch copies texture or surface arrays, because the case also uses the buffers in another \
+                      way; the time includes the copies";
 
 /// A GPU, used through its primary context. Fields drop in this order, so the context drops last.
 #[derive(Debug)]

@@ -70,8 +70,8 @@ impl DeviceLoops {
         if !api()?.has_conditional_nodes {
             let (major, minor) = api()?.cuda;
             let message = format!(
-                "a loop with `until` needs conditional graph nodes, so a driver that supports CUDA 12.4, but this one \
-                 supports CUDA {major}.{minor}: remove `graph` from `regimes`, or update the driver"
+                "a loop with `until` needs conditional graph nodes and thus a driver for CUDA 12.4; this one supports \
+                 CUDA {major}.{minor}: remove `graph` from `regimes`, or update the driver"
             );
             return Err(refused(message));
         }
@@ -202,7 +202,7 @@ fn translated(condition: &Condition) -> Result<String, DeviceError> {
 fn period(repeated: &Repeated<'_, Operation<'_>>) -> Result<usize, DeviceError> {
     repeated.period.ok_or_else(|| {
         refused(format!(
-            "more than {} iterations of a loop with `until` differ from each other, as they do if `nth` is an \
+            "more than {} iterations of a loop with `until` differ from each other, for example because `nth` is an \
              argument: remove `graph` from `regimes`, or let a kernel count",
             Loop::LONGEST_PERIOD
         ))

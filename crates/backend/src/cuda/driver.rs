@@ -116,7 +116,7 @@ fn initialisation_hint(code: sys::CUresult) -> String {
             format!("the NVIDIA driver finds no GPU: see `nvidia-smi`; CUDA_VISIBLE_DEVICES {visible}")
         }
         E::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => {
-            "the NVIDIA driver library and kernel module are of different versions: reboot after the driver's update"
+            "the NVIDIA driver library and kernel module have different versions: reboot after updating the driver"
                 .to_owned()
         }
         E::CUDA_ERROR_STUB_LIBRARY => {

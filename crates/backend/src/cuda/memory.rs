@@ -65,7 +65,7 @@ impl PinnedMemory {
         check("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut host, bytes, flags as c_uint) })?;
         let host = NonNull::new(host.cast::<u8>()).ok_or_else(|| DeviceError::Driver {
             call: "cuMemHostAlloc",
-            message: format!("{bytes} bytes of pinned memory came back at a null address"),
+            message: format!("the driver returned a null address for {bytes} bytes of pinned memory"),
         })?;
         // SAFETY: the driver returned `bytes` writable bytes at `host`, and nothing else refers to them yet.
         unsafe { host.write_bytes(0, bytes) };

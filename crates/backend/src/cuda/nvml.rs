@@ -33,7 +33,7 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum NvmlError {
     /// The library is not installed; contains the loader's message.
-    #[error("{LIBRARY} is not found; it comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=utility)")]
+    #[error("{LIBRARY} was not found; it comes with the driver (in a container: NVIDIA_DRIVER_CAPABILITIES=utility)")]
     Missing(String),
     /// The library is too old to have the function.
     #[error("the installed NVML is too old for it")]

@@ -58,5 +58,5 @@ impl Drop for Capture {
 }
 
 fn failed(error: &io::Error) -> DeviceError {
-    DeviceError::Driver { call: "printf", message: format!("what kernels print cannot be captured: {error}") }
+    DeviceError::Driver { call: "printf", message: format!("the output of kernels cannot be captured: {error}") }
 }

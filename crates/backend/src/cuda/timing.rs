@@ -351,7 +351,7 @@ const fn divisor(a: u64, b: u64) -> u64 {
 fn sentence(no_gate: Option<&str>, flush: u64) -> String {
     let gate = match no_gate {
         None => "launches queued behind a gate and let go together".to_owned(),
-        Some(reason) => format!("launches not gated ({reason}), so that launch latency is in the figures"),
+        Some(reason) => format!("launches not gated ({reason}), so times include launch latency"),
     };
     format!("CUDA events around each body, {gate}, L2 flushed before each by reading {}", bytes(flush))
 }

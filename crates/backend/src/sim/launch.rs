@@ -130,7 +130,7 @@ fn remedy(trap: &simt::Trap) -> String {
     match (trap.kind, buffer) {
         (TrapKind::Uninitialised, Some(name)) => format!(
             "; to start with content, make it `access = \"inout\"` with a `fill` (`runner try`: --arg {name}=inout), \
-             or else write it first"
+             or write it first"
         ),
         (TrapKind::OutOfBounds, Some(name)) => {
             format!("; to make `{name}` longer, set its `len` (`runner try`: --arg {name}=LENGTH)")

@@ -294,7 +294,7 @@ fn a_named_variant_that_is_wrong_itself_judges_no_other() {
     let kernels = vec![("a", kernel(right)), ("naive", wrong)];
     let said = run(device(kernels), &against_naive(&["a"], Some(&copy_of_input())));
     assert!(matches!(said.outcome("naive"), Outcome::Wrong { .. }));
-    let why = "`naive`, which it is compared with, did not pass its own check".to_owned();
+    let why = "variant `naive`, with which it is compared, did not pass its own check".to_owned();
     assert_eq!(said.outcome("a"), Outcome::not_run(why));
 }
 
@@ -303,7 +303,7 @@ fn a_named_variant_that_is_not_there_judges_no_other() {
     let mut job = against_naive(&["a"], None);
     job.cases.truncate(1);
     let said = run(device(rights(&["a"])), &job);
-    let why = "`naive`, which it is compared with, is not in this run".to_owned();
+    let why = "variant `naive`, with which it is compared, is not in this run".to_owned();
     assert_eq!(said.outcome("a"), Outcome::not_run(why));
 }
 

@@ -58,7 +58,7 @@ fn integer(value: &Spanned<DeValue<'_>>, number: &DeInteger<'_>, reader: &mut Re
     parsed.or_else(|| {
         reader.wrong_value(
             value.span(),
-            "does not fit 64 bits with a sign; larger values of a buffer can come from a file",
+            "does not fit in a signed 64-bit integer; larger values in a buffer can come from a file",
         )
     })
 }

@@ -52,7 +52,7 @@ fn one_kind(ctx: &mut Context, name: &str, values: &[(Value, Span)]) {
             "a string that names an element type becomes that type: rename it or the other values"
         }
         (Value::Int(_), Value::Float(_)) | (Value::Float(_), Value::Int(_)) => "write `2.0` for the float 2",
-        _ => "all values of an axis must be of one kind",
+        _ => "all values of an axis must have the same type",
     };
     let label = format!("{} among values of kind {}", b.kind(), a.kind());
     ctx.fault(Diagnostic::at(other.1.clone(), message).label(label).related(first.1.clone(), a.kind()).hint(hint));
@@ -148,7 +148,7 @@ fn stepped(ctx: &mut Context, name: &str, key: &str, steps: &At<Vec<At<i64>>>) -
     } else if first > last {
         Some(format!("axis `{name}` is empty: its first value {first} is greater than its last {last}"))
     } else if last.checked_sub(first).is_none_or(|extent| extent / step >= MOST_VALUES - ctx.axis_values) {
-        Some(format!("with axis `{name}` the axes would have more than {MOST_VALUES} values together"))
+        Some(format!("with axis `{name}`, the axes have more than {MOST_VALUES} values in total"))
     } else {
         None
     };

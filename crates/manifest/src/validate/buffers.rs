@@ -314,7 +314,7 @@ pub fn fits_file(ctx: &mut Context, file: &FileSpec, buffer: &BufferSpec, types:
     }
     let wanted = match lengths.as_slice() {
         [only] => format!("`{name}` has {only}"),
-        _ => format!("`{name}` has a different number at every point of the axes"),
+        _ => format!("`{name}` never has that many"),
     };
     let message = format!("`{}` holds {} elements, but buffer {wanted}", path.display(), header.len());
     ctx.fault(Diagnostic::at(buffer.len.span.clone(), message).label("its length"));

@@ -67,7 +67,7 @@ fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifes
 fn shared(ctx: &mut Context, condition: &Expression, compare: &[String], declared: &Declared) {
     let known = declared.axes.iter().map(|axis| axis.name.clone()).filter(|name| !compare.contains(name)).collect();
     if let Some(name) = condition.names().iter().find(|name| compare.contains(name)) {
-        let message = format!("the axis `{name}` is compared within a group, so a group has no single value of it");
+        let message = format!("the axis `{name}` is compared within a group, so it has no single value there");
         let hint = "name the cell instead, as the report does: \"sum[bx=32, by=8]\"";
         ctx.fault(Diagnostic::at(condition.place_of(name), message).hint(hint));
         return;

@@ -112,7 +112,7 @@ pub fn percentage(ctx: &mut Context, key: &str, raw: &At<RawPrecision>, most: f6
     };
     if !(fraction > 0.0 && fraction < most) {
         let message = format!("`{key}` must be between 0 % and {} %", 100.0 * most);
-        ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("\"0.5%\" is half a percent, 0.5 is fifty"));
+        ctx.fault(Diagnostic::at(raw.span.clone(), message).hint("\"0.5%\" is half a percent; 0.5 is fifty percent"));
         return None;
     }
     Some(fraction)
@@ -133,7 +133,7 @@ fn duration(ctx: &mut Context, key: &str, raw: &At<String>) -> Option<f64> {
     let seconds = seconds.filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0);
     if seconds.is_none() {
         let message = format!("`measure.{key}` is not a duration");
-        let hint = "write a positive number and a unit: \"30s\", \"500ms\", \"2min\"; the longest is a day";
+        let hint = "write a positive number and a unit: \"30s\", \"500ms\", \"2min\"; at most one day";
         ctx.fault(Diagnostic::at(raw.span.clone(), message).hint(hint));
     }
     seconds

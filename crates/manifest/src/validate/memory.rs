@@ -60,7 +60,7 @@ pub fn poisoned(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, access
     let is_fresh = fields.allocate.as_ref().is_some_and(|given| given.value != Allocation::Once);
     let hint = match access {
         Access::In => "kernels may not change it: remove `poison`",
-        Access::Out => "an `out` buffer always is: remove `poison`",
+        Access::Out => "an `out` buffer is always poisoned: remove `poison`",
         Access::InOut => "it is filled again before every launch: remove `poison`",
         Access::Scratch if is_fresh => "every run allocates it: remove `poison` or `allocate`",
         Access::Scratch => return true,

@@ -17,7 +17,7 @@ pub fn printed(ctx: &mut Context, entries: &[At<RawCheck>], of: CheckedVariants<
     let mut of_lines = entries.iter().filter_map(|entry| Some((entry, entry.value.printed.as_ref()?)));
     let (entry, raw) = of_lines.next()?;
     if let Some((_, again)) = of_lines.next() {
-        let message = "printed lines are checked twice: write one list of all of them";
+        let message = "printed lines are checked twice: write a single list";
         ctx.fault(Diagnostic::at(again.span.clone(), message).label("again").related(raw.span.clone(), "first"));
     }
     alone(ctx, &entry.value, &raw.span);

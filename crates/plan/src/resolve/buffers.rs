@@ -168,7 +168,7 @@ impl CaseEvaluator<'_> {
         if bytes == wanted {
             return Ok(path);
         }
-        let message = format!("{} holds {bytes} bytes, but {len} elements of {element} have {wanted}", path.display());
+        let message = format!("{} holds {bytes} bytes, but {len} elements of {element} need {wanted}", path.display());
         Err(unresolved(place, &message))
     }
 
@@ -240,7 +240,7 @@ fn as_element(element: ElementType, value: Value) -> Result<Value, String> {
             if fits {
                 Ok(Value::Int(value))
             } else {
-                Err(format!("{value} does not fit in {element}, {least} to {most}"))
+                Err(format!("{value} does not fit in {element} ({least} to {most})"))
             }
         }
         Value::Float(value) => Err(format!("{value} is a float, but {element} holds integers")),

@@ -86,15 +86,12 @@ fn mistakes_of_the_command_line_are_named_with_a_way_out() {
         (set(&["m=1"]), "--set m=1: there is no axis `m` [the axes are n, opt, type, u, x]"),
         (
             set(&["blocks=8"]),
-            "--set blocks=8: `blocks` is a let, and --set replaces the values of an axis [change `blocks` in the manifest, or make it an axis there]",
+            "--set blocks=8: `blocks` is a let, but --set changes only axes [change `blocks` in the manifest, or make it an axis there]",
         ),
         (set(&["typ=i8"]), "--set typ=i8: there is no axis `typ` [did you mean `type`?]"),
         (set(&["n=1,1"]), "--set n=1,1: `1` is listed twice []"),
         (set(&["n=1,"]), "--set n=1,: a value is missing []"),
-        (
-            set(&["n=1.5,2"]),
-            "--set n=1.5,2: `1.5` is a value of kind float, but the axis has values of kind integer []",
-        ),
+        (set(&["n=1.5,2"]), "--set n=1.5,2: `1.5` is of type float, but the axis has values of type integer []"),
         (set(&["type=i31,i8"]), "--set type=i31,i8: `i31` names no element type []"),
         (set(&["n=1/0,2"]), "--set n=1/0,2: division by zero in `1/0` []"),
         (

@@ -124,7 +124,7 @@ fn an_expression_without_a_value_is_an_outcome_with_its_values() {
         ),
         (
             format!("{axes}{}", variant("x", "args = [\"u32(n - 1)\"]")),
-            "args: `u32(n - 1)`: -1 does not fit in u32, 0 to 4294967295",
+            "args: `u32(n - 1)`: -1 does not fit in u32 (0 to 4294967295)",
         ),
         (
             format!("{axes}{}", variant("x", "grid = [\"n - 1\"]")),
@@ -136,7 +136,7 @@ fn an_expression_without_a_value_is_an_outcome_with_its_values() {
         ),
         (
             format!("{axes}{}", with_buffer("type = \"u8\"\nlen = 4\nfill = \"n + 256\"")),
-            "buffers.b.fill: `n + 256`: 256 does not fit in u8, 0 to 255",
+            "buffers.b.fill: `n + 256`: 256 does not fit in u8 (0 to 255)",
         ),
     ];
     for (text, expected) in cases {
@@ -255,7 +255,7 @@ fn a_check_against_a_variant_needs_that_variant() {
     assert_eq!(first.job.cases[1].checks[0].expect, ExpectPlan::Variant("naive".to_owned()));
     assert_eq!(first.job.cases[1].checks[0].tolerance, Tolerance { abs: 0.0, rel: 0.0, ulp: 3, derived: false });
     let second = runner_plan::resolve(&manifest, &plan, 1);
-    let why = "its check expects what variant `naive` computes, which does not run in this group".to_owned();
+    let why = "its check compares with variant `naive`, which does not run in this group".to_owned();
     assert_eq!((second.job.cases.len(), &second.settled[1].1), (0, &Outcome::not_run(why)));
 }
 

@@ -286,6 +286,7 @@ fn method(least: f64) -> Vec<String> {
             LEVEL * 100.0,
             rough(least * 100.0)
         ),
-        "In times, ┊ is a break. Times repeated to the last digit are one measurement.".to_owned(),
+        "In a series of times, ┊ marks a break. Times that agree to the last digit count as one measurement."
+            .to_owned(),
     ]
 }

@@ -335,7 +335,7 @@ impl<'r> GroupInRegime<'r> {
             ClaimFunction::Counter => {
                 let name = result.counter.as_ref().map_or("", |counter| counter.name.as_str());
                 if self.rows(first)?.iter().any(|record| record.sample().is_some()) {
-                    return Err(format!("counts of `{first}` are estimates: a sample of its blocks ran"));
+                    return Err(format!("counts of `{first}` are estimates: only a sample of its blocks ran"));
                 }
                 let counters = |record: &CaseRecord| record.counters.as_ref()?.get(name);
                 let rows = self.rows(first)?;
@@ -384,7 +384,7 @@ impl<'r> GroupInRegime<'r> {
             None => Err(format!("`{name}` was not run")),
             Some(first) if of_variant.iter().any(|record| record.case.key != first.case.key) => {
                 let example = contender(header, &first.case);
-                Err(format!("`{name}` means several cases of a group: name one of them, such as `{example}`"))
+                Err(format!("`{name}` matches several cases of a group: name one of them, such as `{example}`"))
             }
             Some(_) => Ok(of_variant),
         }
@@ -424,7 +424,7 @@ impl<'r> GroupInRegime<'r> {
         }
         let unit = |row: &CaseRecord| row.result.as_ref().map(|result| result.unit);
         if unit(this_row) != unit(base_row) {
-            return Err(format!("`{this}` and `{base}` are timed by different clocks"));
+            return Err(format!("`{this}` and `{base}` are timed with different clocks"));
         }
         Ok(base_time.combine(this_time, |base, this| base / this))
     }

@@ -122,7 +122,7 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
         None
     };
     let case = |(i, line): (usize, &&str)| {
-        let of_other_kind = [(HEADER_MARK, "a second header"), (END_MARK, "lines follow after the last one")];
+        let of_other_kind = [(HEADER_MARK, "a second header"), (END_MARK, "there are lines after the last one")];
         if let Some((_, message)) = of_other_kind.iter().find(|(mark, _)| line.starts_with(mark)) {
             return Err(corrupt(i, (*message).to_owned()));
         }
@@ -140,7 +140,7 @@ pub fn parse_records(text: &str, path: &Path) -> Result<Records, JournalError> {
     let Some(EndIn { cases: count, sha256 }) = end else { return Ok(records) };
     let found = records.cases.len() as u64;
     if found != count {
-        return Err(corrupt(last, format!("it states {count} lines of cases, but there are {found}")));
+        return Err(corrupt(last, format!("it states {count} case lines, but there are {found}")));
     }
     if digest(lines.into_iter()) != sha256 {
         return Err(corrupt(last, "the lines before it have changed since they were written".to_owned()));

@@ -159,7 +159,7 @@ fn counts_of_a_sample_of_the_blocks_judge_no_claim() {
     let case = run.case("a", &[("n", Value::Int(1))]);
     run.events.push(Event::CaseNote { case, note: Note::Sampled { ran: 256, of: 1000 } });
     let judged = analyse::claims(&analyse::records(&run.events).unwrap()).remove(0);
-    let why = "counts of `a` are estimates: a sample of its blocks ran";
+    let why = "counts of `a` are estimates: only a sample of its blocks ran";
     assert!(judged.unjudged.iter().any(|(reason, _)| reason == why), "{:?}", judged.unjudged);
 }
 

@@ -425,7 +425,7 @@ fn records_that_were_cut_or_are_of_another_version_are_refused() {
     // Changes a digit of a number in a case's line.
     let flipped = refused(&text.replacen("\"ordinal\":0", "\"ordinal\":7", 1));
     assert!(flipped.contains("records.jsonl:2: checksum mismatch: "), "{flipped}");
-    assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: lines follow after the last one"));
+    assert!(refused(&format!("{text}{text}")).contains("records.jsonl:4: there are lines after the last one"));
 }
 
 /// Joins lines, ending each with a newline.

@@ -343,8 +343,8 @@ pub fn reach(cx: &mut Context<'_>, i: &Ins, rank: u32) -> Result<*mut u8, *const
     }
     if cx.launch.sanitize && !cx.shadow.cluster_has_started() {
         let message = format!(
-            "access to the shared memory of block ({x},{y},{z}) before the blocks of the cluster have synchronised: it \
-             may not have begun"
+            "access to the shared memory of block ({x},{y},{z}) before the blocks of the cluster have synchronised: \
+             that block may not have started"
         );
         return Err(cx.trap(i, TrapKind::Race, cx.mask, message));
     }

@@ -96,8 +96,7 @@ fn each_group(cx: &mut Context<'_>, i: &Ins, masks: &Row<u32>, part: Handler) ->
     for (group, mask) in groups() {
         if mask & whole != group {
             let message = format!(
-                "lanes {group:#010x} pass the mask {mask:#010x}, but other lanes that it names pass another \
-                    one"
+                "lanes {group:#010x} pass the mask {mask:#010x}, but other lanes in that mask pass a different one"
             );
             return cx.trap(i, TrapKind::Shuffle, group, message);
         }

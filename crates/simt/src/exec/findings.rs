@@ -155,8 +155,8 @@ pub fn cure_of_cluster(before: &str) -> String {
 fn cure_of_blocks(launch: &LaunchState<'_>, conflict: &BlockConflict) -> String {
     let (now, then) = (place(launch, conflict.here.line), place(launch, conflict.there.line));
     format!(
-        "to order them, add `__threadfence()` (then `__syncthreads()` if another thread of the block announces the data) \
-         after {then} and before the counter or flag that block {} waits on before {now}; {SILENCE}",
+        "to order them, add `__threadfence()` (then `__syncthreads()` if another thread of the block announces the \
+         data) after {then} and before the counter or flag that block {} waits on before {now}; {SILENCE}",
         named(block(launch, conflict.here.block))
     )
 }
@@ -235,7 +235,7 @@ pub fn remote_conflict(launch: &LaunchState<'_>, owner: [u32; 3], now: Op, confl
     let (now, before) = (now.done(), conflict.before.done());
     let who = match conflict.who {
         Earlier::Own(tag) => {
-            format!("thread {} of it at {}", named(thread(launch, tag.thread())), place(launch, tag.line()))
+            format!("its thread {} at {}", named(thread(launch, tag.thread())), place(launch, tag.line()))
         }
         Earlier::RemoteThread(by) => remote_thread(launch, by),
     };
@@ -322,8 +322,8 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     }
     if hazard.fault == Fault::Absent {
         return format!(
-            "kernel `{}`: lanes {:#010x} exit without executing the warp operation at {now} whose mask names them; CUDA leaves \
-             its result undefined: name only lanes that execute it (block {}, thread {})",
+            "kernel `{}`: lanes {:#010x} exit without executing the warp operation at {now} whose mask names them; \
+             CUDA leaves its result undefined: name only lanes that execute it (block {}, thread {})",
             launch.kernel.name,
             hazard.offset,
             named(block(launch, linear)),

@@ -146,7 +146,7 @@ pub unsafe fn barrier_object(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     }
     if matches!(operation, TEST | TEST_PARITY) {
         if r.space == StateSpace::REMOTE {
-            let message = "a wait for an mbarrier object of another block, which only that block can do".to_owned();
+            let message = "a wait for an mbarrier object of another block; only that block can wait for it".to_owned();
             return cx.trap(i, TrapKind::Barrier, cx.mask, message);
         }
         // SAFETY: same contract as this function.

@@ -69,7 +69,7 @@ fn mismatch(image: &Image, what: Texture) -> Option<String> {
     }
     if image.geometry == Geometry::Linear && wanted == Geometry::OneD {
         let fits = !what.contains(Texture::FLOAT_COORDINATES);
-        return (!fits).then(|| "a texture of linear memory is read with integer coordinates only".to_owned());
+        return (!fits).then(|| "a texture of linear memory can be read only with integer coordinates".to_owned());
     }
     if wanted != image.geometry {
         return Some(format!("the object is a `{name}` one, but the instruction accesses a `{}` one", wanted.name()));

@@ -141,7 +141,7 @@ fn bulk<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let multicast = f.flag("multicast::cluster");
     f.done()?;
     if multicast && way != Way::In {
-        return Err("`.multicast::cluster` copies from global to shared memory only".to_owned());
+        return Err("`.multicast::cluster` copies only from global to shared memory".to_owned());
     }
     let blocks = if multicast { Some(b.src(f.operand(4)?, U16)?) } else { None };
     bulk_transfer(b, f, way, (bulks::bulk_copy, blocks))?;
@@ -204,7 +204,7 @@ fn bulk_transfer<'a, 'b>(
 fn bulk_reduction<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let way = way(f)?;
     if f.flag("L2::cache_hint") && way != Way::Out {
-        return Err("`.L2::cache_hint` is for copies to global memory only".to_owned());
+        return Err("`.L2::cache_hint` is only for copies to global memory".to_owned());
     }
     let operation = operation(f)?;
     let keeps = f.flag("noftz");

@@ -155,7 +155,7 @@ fn members<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>, at: usize) -> Resu
         return b.src(f.operand(at)?, B32);
     }
     if !b.globals.takes_unsynchronised() {
-        return Err("PTX 6.4 and later has no form without `.sync` for sm_70 and later".to_owned());
+        return Err("since PTX 6.4, sm_70 and later need the form with `.sync`".to_owned());
     }
     let mask = Opnd::Reg(b.fresh(Class::Narrow));
     b.emit(collective::active_mask, [mask], 1, 0, 0);
@@ -276,7 +276,7 @@ fn float_reducer(operation: &str, abs: bool, nan: bool) -> Result<Handler, Strin
         } else {
             max32(x, y)
         }),
-        _ => return Err("f32 only has `.min` and `.max`".to_owned()),
+        _ => return Err("f32 has only `.min` and `.max`".to_owned()),
     })
 }
 

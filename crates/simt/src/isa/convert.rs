@@ -34,7 +34,7 @@ pub fn cvt<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return short::pair(b, f, to, from, how);
     }
     if (bits != 0 || round == "rna") && !matches!(to, F16 | Bf16) {
-        return Err("`.relu`, `.satfinite` and `.rna` are for conversions to narrow floats only".to_owned());
+        return Err("`.relu`, `.satfinite` and `.rna` are only for conversions to narrow floats".to_owned());
     }
     let (run, has_mode) = match (to.is_float(), from.is_float()) {
         (false, false) => (integers(b, to, from, how.saturate)?, false),

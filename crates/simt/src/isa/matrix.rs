@@ -160,7 +160,7 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
         return Err("this shape of these types is not simulated".to_owned());
     }
     if a.is_fp8() && b.globals.target.is_some_and(|target| target < 90) {
-        return Err("products of 8-bit floats are simulated for `sm_90` and later".to_owned());
+        return Err("products of 8-bit floats are simulated only for `sm_90` and later".to_owned());
     }
     let (fraction, group) = rounding(b.globals.target, a);
     let what = Multiply { a, b: right, depth, exclusive, halves: d == "f16", saturates, fraction, group };

@@ -217,7 +217,7 @@ pub fn single(b: &Builder<'_, '_>, to: ScalarType, from: ScalarType, how: How) -
     // Plain rounding to nearest is the common case, and has its own handlers.
     let plain = how.round == "rn" && !how.saturate && how.short == 0;
     if how.round.ends_with('i') && (to != from || how.flush) {
-        return Err("rounding to an integer is for `f16` to `f16` and `bf16` to `bf16` only".to_owned());
+        return Err("rounding to an integer is only for `f16` to `f16` and `bf16` to `bf16`".to_owned());
     }
     Ok(match (to, from) {
         (F16, F32) if plain => (unary(b.isa, |x: f32| to_f16(f64::from(x))), false),

@@ -106,7 +106,9 @@ fn whole<'o, 'a>(operand: &'o Operand<'a>) -> Result<&'o Operand<'a>, String> {
         && let Some(parts) = selector.strip_prefix(['b', 'h'])
         && parts.bytes().all(|c| c.is_ascii_digit())
     {
-        return Err(format!("the selector `.{selector}` of `{name}` is not simulated: only all parts in order are"));
+        return Err(format!(
+            "the selector `.{selector}` of `{name}` is not simulated: only selectors of all parts in order are"
+        ));
     }
     Ok(operand)
 }

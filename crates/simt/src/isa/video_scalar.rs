@@ -61,7 +61,7 @@ pub fn arithmetic<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
 pub fn shifts<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let mut mode = signs(f, 3)? | saturation(f);
     if mode & SIGNED_B != 0 {
-        return Err("the amount of a shift is `.u32`".to_owned());
+        return Err("the shift amount must be `.u32`".to_owned());
     }
     mode |= match f.one_of(&["clamp", "wrap"]) {
         Some("clamp") => 0,

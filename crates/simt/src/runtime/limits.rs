@@ -37,5 +37,5 @@ pub fn violation(kernel: &Kernel, shape: &Shape, profile: &DeviceProfile, shared
     }
     let bytes = kernel.shared_static.saturating_add(shape.shared);
     (bytes > shared_limit)
-        .then(|| format!("{bytes} bytes of shared memory per block: {} has {shared_limit}", profile.name))
+        .then(|| format!("{bytes} bytes of shared memory per block, but {} has {shared_limit}", profile.name))
 }

@@ -296,7 +296,7 @@ impl Block {
                         wanted & !split.mask
                     )),
                     SplitState::Barrier { id } if split.mask != warp.existing & !warp.exited => parts.push(format!(
-                        "barrier {id} is reached by lanes {:#010x} of warp {} only",
+                        "barrier {id} is reached only by lanes {:#010x} of warp {}",
                         split.mask, warp.index
                     )),
                     _ => {}

@@ -131,7 +131,7 @@ fn never_written(ctx: &mut Context, launches: &[LaunchSpec], passed: &[Vec<Passe
             continue;
         }
         let message = format!(
-            "buffer `{name}` is `out`, but `{}` takes it as `{}`, which it cannot write",
+            "buffer `{name}` is `out`, but `{}` takes it as `{}` and cannot write to it",
             launch.kernel.text(),
             one.parameter.text
         );
@@ -140,7 +140,7 @@ fn never_written(ctx: &mut Context, launches: &[LaunchSpec], passed: &[Vec<Passe
         });
         let hint = match taken {
             Some((_, pair)) => format!(
-                "`{}`, which is `in`, goes to `{}`: are they in the wrong order?",
+                "`{}`, which is `in`, is passed to `{}`: are the two in the wrong order?",
                 pair.buffer.name, pair.parameter.text
             ),
             None => "is it meant for another parameter?".to_owned(),

@@ -92,7 +92,7 @@ impl Columns {
     /// Converts a counted line. Fails if the header's lists are too short.
     pub(super) fn line(&self, (number, counts): (usize, Vec<Number>)) -> Result<CountedLine, String> {
         let (file, line, text) = self.lines.get(number).cloned().ok_or_else(|| {
-            format!("the header has {} lines of sources, but the line names number {number}", self.lines.len())
+            format!("the header has {} source lines, but the line refers to number {number}", self.lines.len())
         })?;
         if counts.len() > self.line_counters.len() {
             return Err(format!(
@@ -169,7 +169,7 @@ impl Listed {
             Self::Number(number) => list
                 .get(number)
                 .cloned()
-                .ok_or_else(|| format!("the header has {} {name}, but the line names number {number}", list.len())),
+                .ok_or_else(|| format!("the header has {} {name}, but the line refers to number {number}", list.len())),
         }
     }
 }
