@@ -31,7 +31,7 @@ pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
 /// Runs the search as a task of a job. Continues an interrupted search unless its inputs were edited.
 pub fn run_task(args: &TuneArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
     console.quiet = args.display.quiet;
-    let manifest = args.manifest.as_ref().ok_or_else(|| Failure::usage("the task of a search names no manifest"))?;
+    let manifest = args.manifest.as_ref().ok_or_else(|| Failure::usage("a search task names no manifest"))?;
     search((args, manifest), Resume::UnlessChanged, interrupt, console)
 }
 

@@ -362,7 +362,7 @@ fn algorithms_of_many_launches_are_right_on_a_gpu() {
     drop(device);
     for name in OF_MANY_LAUNCHES {
         let report = run(name, "cuda");
-        let reads = report.contains("the host reads its condition after each, which takes ");
+        let reads = report.contains("the host reads the condition after each, which takes ");
         assert_eq!(reads, ["bfs", "jacobi", "counting"].contains(&name), "{report}");
     }
 }

@@ -90,7 +90,7 @@ pub fn finish(
     bounds: Bounds<'_>,
 ) -> Result<Result<(), String>, Failed> {
     let program = command.get_program().to_owned();
-    let _span = tracing::info_span!("run a program of a reference", ?command).entered();
+    let _span = tracing::info_span!("run a reference program", ?command).entered();
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = sandbox::spawn(command, bounds.readable, bounds.folder)
         .map_err(|e| Failed::environment(format_args!("cannot start `{}`", program.display()), &e))?;

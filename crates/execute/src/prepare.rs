@@ -130,7 +130,7 @@ fn prepare_function(bench: &mut Bench<'_>, job: &CaseJob, expression: &RefExpr) 
         arguments.push(bench.expected.reference(&mut bench.store, job, buffer)?);
     }
     let value = bench.expected.reference(&mut bench.store, job, expression)?;
-    let _span = tracing::debug_span!("prepare a function of the host", case = %job.case.key).entered();
+    let _span = tracing::debug_span!("prepare a host function", case = %job.case.key).entered();
     host::prepare(*function, &arguments, integers, &value).map(Body::Host)
 }
 

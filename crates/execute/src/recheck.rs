@@ -88,7 +88,7 @@ fn change_to(cases: &mut Cases<'_, '_>, set: usize) -> Result<(), Halt> {
 /// Runs each case once more on each set of inputs except that of its last sample, and checks it: a result stored
 /// meanwhile is wrong for one of them. Leaves the first set chosen.
 pub fn check_on_other_inputs(cases: &mut Cases<'_, '_>, tracks: &[CaseSamples]) -> Result<(), Halt> {
-    let _span = tracing::debug_span!("check on the other sets of inputs").entered();
+    let _span = tracing::debug_span!("check with the other sets of inputs").entered();
     let count = cases.bench.store.sets.count;
     for set in (1..=count).map(|next| next % count) {
         change_to(cases, set)?;

@@ -380,7 +380,7 @@ fn foreign(symbol: &str, at: Range<usize>) -> Option<ExprError> {
         "===" | "=" => operator(at).hint("compare with `==`"),
         "!==" => operator(at).hint("compare with `!=`"),
         "//" => operator(at).hint("integer `/` truncates towards zero"),
-        "++" | "--" => operator(at).hint("put a space between two signs"),
+        "++" | "--" => operator(at).hint("put a space between the two signs"),
         "." | "?." => refused("a method call", at).hint("write it as a function: f(x)"),
         ".." | "..=" | "..." => refused("a range", at),
         "{" => refused("a block", at),

@@ -127,7 +127,7 @@ fn titles(ctx: &mut Context, raw: &RawExperiment) -> (String, String) {
     if raw.name.0.is_some() && !can_name_experiment(&name.value) {
         ctx.fault(
             Diagnostic::at(name.span.clone(), format!("`{}` cannot name an experiment", name.value))
-                .hint("the name is also a folder of reports: use letters, digits, `-` and `_`"),
+                .hint("the name is also used for a folder of reports: use letters, digits, `-` and `_`"),
         );
     }
     let title = raw.title.as_ref().map_or_else(|| name.value.clone(), |title| title.value.clone());

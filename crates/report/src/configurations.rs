@@ -50,8 +50,8 @@ fn draw(title: &str, axes: &[Parameter], lines: &[Configuration]) -> Drawing {
         height: f(bottom + 44.0),
         title: title.to_owned(),
         description: format!(
-            "Each line is a configuration and passes through its value of each parameter; wide lines are good. The \
-             best {} of {} are drawn.",
+            "Each line is a configuration, drawn through its value of each parameter; wide lines are good. Drawn: the \
+             best {} of {}.",
             lines.len().min(MOST),
             lines.len()
         ),

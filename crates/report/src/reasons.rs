@@ -66,7 +66,8 @@ pub fn gather(each: impl Iterator<Item = Statement>, limits: &Limits) -> Vec<Rea
         }
     }
     if beyond > 0 {
-        reasons.push(Reason::new("more", format!("{beyond} rows have other reasons, which are in results.csv")));
+        let have = if beyond == 1 { "row has another reason" } else { "rows have other reasons" };
+        reasons.push(Reason::new("more", format!("{beyond} more {have}: see results.csv")));
     }
     reasons
 }

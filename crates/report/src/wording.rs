@@ -162,7 +162,9 @@ pub fn note(note: &Note) -> String {
         }
         Note::RanAlone { why, timed } => {
             let why = match why {
-                RanAloneReason::Memory => "device memory cannot hold it together with the rest of its group".to_owned(),
+                RanAloneReason::Memory => {
+                    "it does not fit in device memory together with the rest of its group".to_owned()
+                }
                 RanAloneReason::Reference(name) => format!("`{name}`, its reference, ran alone"),
             };
             let times = if *timed { "; it shares no rounds with other cases" } else { "" };
@@ -182,7 +184,7 @@ pub fn note(note: &Note) -> String {
             interval / 1e3
         ),
         Note::RotatesInCache { sets, bytes: all, l2 } => format!(
-            "rotate: all {} of buffers are {} together and stay in the L2 ({}), as in `warm`",
+            "rotate: all {} of buffers have {} in total and stay in the L2 ({}), as in `warm`",
             plural(u64::from(*sets), "set"),
             bytes(all.0),
             bytes(l2.0)
@@ -195,8 +197,8 @@ pub fn note(note: &Note) -> String {
             let ran = format!("the loop ended after {}", plural(u64::from(*iterations), "iteration"));
             match round_trip {
                 Some(seconds) => format!(
-                    "{ran}; the host reads its condition after each, which takes {:.1} µs on an idle device and is \
-                     part of the time",
+                    "{ran}; the host reads the condition after each, which takes {:.1} µs on an idle device; the time \
+                     includes this",
                     seconds * 1e6
                 ),
                 None => ran,
@@ -241,7 +243,7 @@ const fn one_set(why: Skipped) -> &'static str {
     match why {
         Skipped::Cost => "another launch would take more than about a second; `--thorough` checks both sets of inputs",
         Skipped::Function => "how long the reference in Python or C++ takes is unknown; `--thorough` checks two",
-        Skipped::Sample => "a sample of the blocks does not write everything that a second launch finds in a variable",
+        Skipped::Sample => "the sampled blocks do not write everything that a second launch would read from a variable",
         Skipped::Memory => "memory has no room for a second one",
     }
 }
@@ -304,7 +306,8 @@ pub fn samples(records: &Records) -> Vec<String> {
             Regime::Graph => format!("graph: a sample is the mean of {launches} runs in one launch of a graph{sets}"),
             Regime::Rotate => {
                 format!(
-                    "rotate: a sample is the mean of {launches} runs back to back{sets}, each with the gap to the next launch"
+                    "rotate: a sample is the mean of {launches} runs back to back{sets}, each with the gap to the \
+                     next launch"
                 )
             }
             Regime::Host => {
@@ -434,7 +437,7 @@ pub fn doubts(machine: &Machine) -> Vec<String> {
     let uncalibrated = machine.clock.as_ref().filter(|clock| is_doubtful(clock)).map(clock);
     let others = machine.other_processes.map(|others| {
         let others = plural_of(others, "other process", "other processes");
-        format!("{others} had the GPU open when the run started: they may have disturbed the times")
+        format!("{others} had the GPU open when the run started and may have disturbed the times")
     });
     uncalibrated.into_iter().chain(others).collect()
 }

@@ -347,7 +347,7 @@ impl Pool {
                 }
             }
             Err(SurveyError::NoWorker(why)) => return Err(why),
-            Err(why) => tracing::info!("the clock of a worker has the constant of another: {why}"),
+            Err(why) => tracing::info!("a worker uses the clock constant of another worker: {why}"),
         }
         Ok(())
     }

@@ -180,7 +180,7 @@ fn bodies(mut spans: Vec<Span>, expected: Expected, ignored: &str) -> Result<Vec
     spans.sort_by_key(|span| span.start);
     if spans.len() != samples * runs * of_run {
         let ran = samples * runs * of_run;
-        return Err(format!("{ran} operations ran, but CUPTI has valid records of {}", spans.len()));
+        return Err(format!("{ran} operations ran, but CUPTI has valid records for {}", spans.len()));
     }
     let whole = |run: &[Span]| {
         let body = &run[prepare..];

@@ -54,7 +54,7 @@ fn one_kind(ctx: &mut Context, name: &str, values: &[(Value, Span)]) {
         (Value::Int(_), Value::Float(_)) | (Value::Float(_), Value::Int(_)) => "write `2.0` for the float 2",
         _ => "all values of an axis must have the same type",
     };
-    let label = format!("{} among values of kind {}", b.kind(), a.kind());
+    let label = format!("{} among values of type {}", b.kind(), a.kind());
     ctx.fault(Diagnostic::at(other.1.clone(), message).label(label).related(first.1.clone(), a.kind()).hint(hint));
 }
 

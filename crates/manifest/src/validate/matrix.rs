@@ -177,9 +177,9 @@ pub fn baseline(
 pub fn steps(ctx: &mut Context, raw: &RawExperiment) -> bool {
     let Some(steps) = &raw.steps else { return true };
     let lacks = if raw.baseline.is_none() {
-        "without a `baseline` there are no speedups"
+        "without a `baseline`, there are no speedups"
     } else if raw.compare.as_ref().is_some_and(|axes| !axes.is_empty()) {
-        "with `compare` a variant has no previous variant"
+        "with `compare`, a variant has no previous variant"
     } else {
         return steps.value;
     };

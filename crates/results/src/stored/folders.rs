@@ -13,7 +13,7 @@ use runner_types::Shard;
 pub(super) fn read(path: &Path) -> Result<Vec<Stored>, ReadError> {
     let place = || path.display().to_string();
     let Ok(metadata) = fs::metadata(path) else {
-        let hint = "name a folder of reports, a file of records, or a revision as in `main:reports/reduce`".to_owned();
+        let hint = "name a folder of reports, a records file, or a revision, as in `main:reports/reduce`".to_owned();
         return Err(ReadError::Missing { place: place(), hint });
     };
     if metadata.is_file() {

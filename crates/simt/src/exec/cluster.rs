@@ -90,7 +90,7 @@ pub unsafe fn rank(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
 pub unsafe fn arrive(cx: &mut Context<'_>, i: &Ins) -> *const Ins {
     let again = cx.warp.arrived & cx.mask;
     if again != 0 {
-        let message = "a thread arrives at the cluster barrier twice before the others have".to_owned();
+        let message = "a thread arrives at the cluster barrier a second time before the others have arrived".to_owned();
         return cx.trap(i, TrapKind::Barrier, again, message);
     }
     cx.warp.arrived |= cx.mask;

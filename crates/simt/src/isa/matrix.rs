@@ -142,7 +142,7 @@ pub fn multiply<'a>(b: &mut Builder<'a, '_>, f: &mut Form<'a, '_>) -> Done {
     let shape = names().find(|name| name.starts_with('m') && name.contains("n8k"));
     let is_type = |name: &&str| Element::from_name(name).is_some() || matches!(*name, "f32" | "s32" | "f64");
     let types: Vec<&str> = names().filter(is_type).collect();
-    let &[d, a, right, c] = &types[..] else { return Err("expected the types of four matrices".to_owned()) };
+    let &[d, a, right, c] = &types[..] else { return Err("expected four matrix types".to_owned()) };
     let [saturates, exclusive] = ["satfinite", "xor"].map(|wanted| names().any(|name| name == wanted));
     if (shape, a) == (Some("m8n8k4"), "f64") {
         return multiply_doubles(b, f);
