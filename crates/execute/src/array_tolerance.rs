@@ -39,7 +39,8 @@ pub fn refusal(
     }
     let has_norm = norm > 0.0 || max_norm > 0.0;
     if has_norm && unwritten > 0 {
-        why.push(format!("{unwritten} were never written"));
+        let were = if unwritten == 1 { "was" } else { "were" };
+        why.push(format!("{unwritten} {were} never written"));
     } else if has_norm {
         let Sums { squares, greatest } = sums(actual, expected, difference.of as usize);
         let (frobenius, max) = (relative(squares.0.sqrt(), squares.1.sqrt()), relative(greatest.0, greatest.1));

@@ -91,7 +91,11 @@ fn experiment(fidelity: &Fidelity, causes: &[Cause]) -> Experiment {
     facts.extend(fidelity.counting_method.clone());
     let sides = [("simulated", fidelity.alone.0), ("counted by hardware", fidelity.alone.1)];
     for (what, count) in sides.into_iter().filter(|(_, count)| *count > 0) {
-        facts.push(format!("{count} cases are only {what}, so they are not compared"));
+        let text = match count {
+            1 => format!("1 case is only {what}, so it is not compared"),
+            _ => format!("{count} cases are only {what}, so they are not compared"),
+        };
+        facts.push(text);
     }
     let themes = [
         ("Global memory", CounterTheme::Global),

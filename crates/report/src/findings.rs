@@ -517,7 +517,7 @@ fn unstable(records: &Records) -> Option<Finding> {
         finding.push(Cell::plain(if *count > 1 { format!(" ({count} rows)") } else { String::new() }));
     }
     let rest: usize = counts.iter().skip(MOST_NAMES).map(|(_, count)| count).sum();
-    let more = if rest > 0 { format!(" and {rest} more rows") } else { String::new() };
+    let more = if rest > 0 { format!(" and {}", plural(rest as u64, "more row")) } else { String::new() };
     let wide = most.map(|most| format!("intervals of up to ± {} % of the median", rough(most * 100.0)));
     let few = few.then(|| "too few samples within the time limit".to_owned());
     let why: Vec<String> = wide.into_iter().chain(few).collect();

@@ -178,7 +178,8 @@ pub(super) fn draw_at_least(least: usize, table: &Table, screen: Screen, elsewhe
     let fitting = if others.is_empty() { whole } else { drawn(columns, table, screen.styled) };
     let mut lines: Vec<String> = fitting.lines().map(|line| with_escapes(line.trim_end())).collect();
     if table.rows.len() > MOST_ROWS {
-        lines.push(format!(" … and {} more rows in {elsewhere}", table.rows.len() - MOST_ROWS));
+        let more = plural((table.rows.len() - MOST_ROWS) as u64, "more row");
+        lines.push(format!(" … and {more} in {elsewhere}"));
     }
     let others: Vec<String> = others.iter().map(|column| column.title.clone()).collect();
     lines.extend(left_out("column", &others, screen, elsewhere));

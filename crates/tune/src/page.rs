@@ -304,7 +304,7 @@ fn front(problem: &Problem<'_>, searched: &Searched) -> String {
         let _ = writeln!(text, "| `{}` | {} | {largest:.3} |", problem.case(*point).key, cells.join(" | "));
     }
     if rows.len() > FRONT {
-        let _ = writeln!(text, "\n{} more are in `search.csv`.", rows.len() - FRONT);
+        let _ = writeln!(text, "\n{} more in `search.csv`.", rows.len() - FRONT);
     }
     text
 }
