@@ -40,7 +40,8 @@ fn draft_of(source: &str, kernels: &[&str], change: impl FnOnce(&mut Request)) -
         let signature = known.iter().find(|signature| signature.name == name)?.clone();
         let launch = host.launches.iter().find(|launch| launch.kernel == name).cloned();
         let (source, constants) = (path.display().to_string(), host.constants.clone());
-        Some(Wanted { source, file: "k.cu".into(), kernel: (*kernel).into(), signature, constants, launch })
+        let (file, kernel) = ("k.cu".into(), (*kernel).into());
+        Some(Wanted { source, file, kernel, signature, constants, launch, launched_in: None })
     };
     let mut request =
         Request { name: "k".into(), kernels: kernels.iter().filter_map(wanted).collect(), ..Request::default() };
