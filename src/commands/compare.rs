@@ -2,6 +2,7 @@
 
 mod variants;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::stale::tree::{self, Exports, Site};
@@ -102,7 +103,7 @@ fn manifests<'a>(args: &CompareArgs, pairs: impl Iterator<Item = (&'a Stored, &'
             continue;
         }
         let read = sides[0].read(base).and_then(|base| Ok((base, sides[1].read(new)?)));
-        let state = match read.map(|(base, new)| runner_experiment::changes(&base, &new)) {
+        let state = match read.map(|(base, new)| runner_experiment::changes(&base, &new, &BTreeMap::new())) {
             Ok(changes) if changes.is_empty() => continue,
             Ok(changes) => ManifestState::Changed(changes),
             Err(why) => ManifestState::Unknown(why),

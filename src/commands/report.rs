@@ -70,9 +70,19 @@ pub fn run(args: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
 fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) -> Result<Exit, Failure> {
     let default = [PathBuf::from(REPORTS)];
     let mut reports: Vec<Stored> = Vec::new();
+    let mut unproved: Vec<PathBuf> = Vec::new();
     for dir in if dirs.is_empty() { &default[..] } else { dirs } {
         let found = stored::read(&Source::Path(dir.clone()), Path::new("."), &Programs::of_this_machine());
-        reports.extend(found.map_err(|error| read_failure(&error))?);
+        without_records(dir, &mut unproved);
+        match found {
+            Ok(found) => reports.extend(found),
+            // Without any records there is nothing else to check.
+            Err(error) if !unproved.is_empty() => console.print(&format!("{error}\n"))?,
+            Err(error) => return Err(read_failure(&error)),
+        }
+    }
+    for dir in &unproved {
+        console.print(&format!("{} has files of a report but no {RECORDS_FILE}\n", dir.display()))?;
     }
     let deviations = |report: &Stored| {
         let dir = Path::new(&report.place);
@@ -84,7 +94,7 @@ fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) ->
     };
     let found: Vec<Result<Vec<Deviation>, Failure>> = reports.par_iter().map(deviations).collect();
     let found: Vec<Vec<Deviation>> = found.into_iter().collect::<Result<_, Failure>>()?;
-    let differing = found.iter().filter(|found| !found.is_empty()).count();
+    let differing = found.iter().filter(|found| !found.is_empty()).count() + unproved.len();
     for deviation in found.iter().flatten() {
         console.print(&format!("{deviation}\n"))?;
     }
@@ -101,6 +111,19 @@ fn check(ReportArgs { dirs, strict, .. }: &ReportArgs, console: &mut Console) ->
     }
     console.say(&format!("{checked} checked: every file matches its records{tally}"));
     Ok(if *strict && stale.iter().any(Staleness::is_stale) { Exit::Incomparable } else { Exit::Success })
+}
+
+/// Finds folders at or below `dir` with pages of a report, but without the records that they are made from.
+fn without_records(dir: &Path, found: &mut Vec<PathBuf>) {
+    let has = |names: &[&str]| names.iter().any(|name| dir.join(name).exists());
+    if has(&[runner_report::REPORT_FILE, runner_report::RESULTS_FILE]) && !has(&[RECORDS_FILE, JOURNAL_FILE]) {
+        found.push(dir.to_owned());
+    }
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
+    folders.sort();
+    folders.iter().for_each(|folder| without_records(folder, found));
 }
 
 /// Records of `dir`. Reads its journal if requested, or if there are no records.

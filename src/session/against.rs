@@ -154,11 +154,16 @@ impl Base {
     }
 
     /// Differences between the base's manifest and the run's, if any, with those of the files that they name.
-    fn compared_with(&self, new: &Manifest, contents: Vec<ManifestChange>) -> Option<ManifestComparison> {
+    fn compared_with(
+        &self,
+        new: &Manifest,
+        renamed: &BTreeMap<String, String>,
+        contents: Vec<ManifestChange>,
+    ) -> Option<ManifestComparison> {
         let state = match &self.manifest {
             Ok(base) => {
                 let changes: Vec<ManifestChange> =
-                    runner_experiment::changes(base, new).into_iter().chain(contents).collect();
+                    runner_experiment::changes(base, new, renamed).into_iter().chain(contents).collect();
                 if changes.is_empty() {
                     return None;
                 }
@@ -246,13 +251,13 @@ impl PlannedBase<'_> {
             new: Some(new.clone()),
             unchecked: None,
         };
-        let contents = joined
-            .contents
-            .iter()
-            .map(|Contents { file, base, new }| of_files(Effect::Unordered, ManifestPart::Contents, file, [base, new]));
+        let contents = joined.contents.iter().map(|Contents { is_expected, file, base, new }| {
+            let part = if *is_expected { ManifestPart::Check } else { ManifestPart::Contents };
+            of_files(Effect::Unordered, part, file, [base, new])
+        });
         let moved =
             self.base.moved.iter().map(|moved| of_files(Effect::Neutral, ManifestPart::File, "", moved.each_ref()));
-        let manifest = self.base.compared_with(manifest, contents.chain(moved).collect());
+        let manifest = self.base.compared_with(manifest, &joined.renamed, contents.chain(moved).collect());
         BaseRun {
             label: self.base.label.clone(),
             place: self.base.place.clone(),
@@ -341,7 +346,10 @@ impl BaseRun {
         together.on_new_inputs.clone_from(&self.joined.on_new_inputs);
         together.gone.clone_from(&self.joined.gone);
         together.renamed = self.joined.renamed.iter().map(|(old, new)| (new.clone(), old.clone())).collect();
-        let (claims, comparison) = self.rules.clone();
+        let (mut claims, comparison) = self.rules.clone();
+        for (old, new) in &self.joined.renamed {
+            runner_experiment::rename_in_claims(&mut claims, old, new);
+        }
         together.set_base_rules(claims, comparison);
         Ok(together)
     }

@@ -25,16 +25,20 @@ const KERNELS: &str = "kernels";
 /// Smallest change of a count that matters by default, in percent.
 const DEFAULT_THRESHOLD: f64 = 1.0;
 
-/// All differences: loosened ones first, then ordered by part.
-pub fn changes(base: &Manifest, new: &Manifest) -> Vec<ManifestChange> {
+/// All differences: loosened ones first, then ordered by part. `known` has variants that are known to be renamed, from the
+/// base's name to the new one; others are renamed if nothing else changed.
+pub fn changes(base: &Manifest, new: &Manifest, known: &BTreeMap<String, String>) -> Vec<ManifestChange> {
     let [mut of_base, of_new] = [base, new].map(Listing::of);
     let mut found = Vec::new();
+    let renamed = renamed(&of_base, &of_new, known);
+    for (name, before) in &renamed {
+        of_base.rename_variant(before, name);
+    }
     for (before, name) in renamed_bindings(&of_base, &of_new) {
         of_base.rename(&before, &name);
         found.push(change(Part::Let, "", None, [Some(&before), Some(&name)], Effect::Neutral));
     }
     differences(&of_base.shared, &of_new.shared, None, &mut found);
-    let renamed = renamed(&of_base, &of_new);
     for (name, entries) in &of_new.variants {
         let before = renamed.get(name).unwrap_or(name);
         if before != name {
@@ -52,8 +56,20 @@ pub fn changes(base: &Manifest, new: &Manifest) -> Vec<ManifestChange> {
     for change in found.iter_mut().filter(|change| change.part == Part::Check) {
         change.unchecked = change.new.as_deref().and_then(|text| checked_against_itself(new, &change.name, text));
     }
-    found.extend(revisions(&base.claims, &new.claims).into_iter().map(revised));
+    let mut claims = base.claims.clone();
+    for (name, before) in &renamed {
+        rename_in_claims(&mut claims, before, name);
+    }
+    found.extend(revisions(&claims, &new.claims).into_iter().map(revised));
     merge(found, of_new.variants.len())
+}
+
+/// Names a renamed variant in claims, which then say the same as before.
+pub fn rename_in_claims(claims: &mut [Claim], from: &str, to: &str) {
+    let [from, to] = [from, to].map(|name| format!("\"{name}\""));
+    for claim in claims {
+        claim.text = claim.text.replace(&from, &to);
+    }
 }
 
 /// One statement of a manifest.
@@ -311,8 +327,13 @@ fn merge(found: Vec<ManifestChange>, of: usize) -> Vec<ManifestChange> {
     merged
 }
 
-/// Renamed variants, from the new name to the base's. They have equal entries, and neither equals a third variant.
-fn renamed(base: &Listing, new: &Listing) -> BTreeMap<String, String> {
+/// Renamed variants, from the new name to the base's: those in `known`, and those with equal entries, neither of which
+/// equals a third variant.
+fn renamed(base: &Listing, new: &Listing, known: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let is_one =
+        |(before, name): &(&String, &String)| base.has(before) && !new.has(before) && new.has(name) && !base.has(name);
+    let mut found: BTreeMap<String, String> =
+        known.iter().filter(is_one).map(|(before, name)| (name.clone(), before.clone())).collect();
     let gone: Vec<_> = base.variants.iter().filter(|(name, _)| !new.has(name)).collect();
     let added: Vec<_> = new.variants.iter().filter(|(name, _)| !base.has(name)).collect();
     let alike: Vec<(&String, &String)> = added
@@ -322,7 +343,12 @@ fn renamed(base: &Listing, new: &Listing) -> BTreeMap<String, String> {
         })
         .collect();
     let is_alone = |(new, base): &&(&String, &String)| alike.iter().filter(|(n, b)| n == new || b == base).count() == 1;
-    alike.iter().filter(is_alone).map(|(new, base)| ((*new).clone(), (*base).clone())).collect()
+    for (new, base) in alike.iter().filter(is_alone) {
+        if !found.values().any(|known| known == *base) {
+            found.entry((*new).clone()).or_insert_with(|| (*base).clone());
+        }
+    }
+    found
 }
 
 /// All statements of a manifest except its claims.
@@ -357,6 +383,19 @@ impl Listing {
             }
         }
         found
+    }
+
+    /// Renames a variant where others name it: as the baseline, and as the source of expected values.
+    fn rename_variant(&mut self, from: &str, to: &str) {
+        let [expected, renamed] = [from, to].map(|name| format!(" = {}", result_of(name)));
+        let entries = self.variants.iter_mut().map(|(_, entries)| entries).chain([&mut self.shared]);
+        for Entry { part, text, .. } in entries.flat_map(|entries| &mut entries.0) {
+            if *part == Part::Baseline && text.split(", ").next() == Some(from) {
+                text.replace_range(..from.len(), to);
+            } else if *part == Part::Check && text.ends_with(&expected) {
+                text.replace_range(text.len() - expected.len().., &renamed);
+            }
+        }
     }
 
     /// Renames a binding everywhere.

@@ -22,7 +22,7 @@ mod packages;
 mod steps;
 
 pub use buffers::{BufferSpec, FileSpec, FillSpec, StructureSpec, TensorSpec};
-pub use changes::changes;
+pub use changes::{changes, rename_in_claims};
 pub use checks::{CheckSpec, Expectation, FunctionParameter, FunctionSpec, PrintedSpec, ToleranceSpec};
 pub use located::{Expression, Located, Reference, Template, fault, place};
 pub use packages::{PackageSpec, Registry};

@@ -31,7 +31,7 @@ pub struct Joined {
     pub refused: Vec<Refused>,
     /// Cases of the manifest whose base case runs on inputs that it did not have before.
     pub on_new_inputs: HashSet<CaseKey>,
-    /// Files that buffers are filled from, whose contents differ.
+    /// Files with inputs or expected values whose contents differ.
     pub contents: BTreeSet<Contents>,
     /// Cases of the base that the manifest does not run.
     pub gone: Vec<Case>,
@@ -39,9 +39,10 @@ pub struct Joined {
     pub renamed: BTreeMap<String, String>,
 }
 
-/// Contents of an input file on both sides.
+/// Contents on both sides of a file with inputs or expected values.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Contents {
+    pub is_expected: bool,
     pub file: String,
     pub base: String,
     pub new: String,
@@ -176,6 +177,12 @@ impl Joining<'_> {
         let known: Vec<String> = base.checks.iter().map(describe_check).collect();
         let changed = new.checks.iter_mut().filter(|check| !known.contains(&describe_check(check)));
         changed.for_each(|check| check.error = true);
+        for buffer in &base.buffers {
+            let same = new.buffers.iter().find(|other| other.name == buffer.name);
+            self.joined.contents.extend(same.and_then(|new| other_contents(buffer, new)));
+        }
+        let pairs = base.checks.iter().zip(&new.checks);
+        self.joined.contents.extend(pairs.filter_map(|(base, new)| other_expected(base, new)));
         let Some(checks) = checks.filter(|_| refused.is_empty()) else {
             self.joined.refused.extend(refused);
             return None;
@@ -184,10 +191,6 @@ impl Joining<'_> {
         let [before, now]: [BTreeSet<(String, String)>; 2] = [&base, new].map(fill);
         if before != now {
             self.joined.on_new_inputs.insert(new.case.key.clone());
-        }
-        for buffer in &base.buffers {
-            let same = new.buffers.iter().find(|other| other.name == buffer.name);
-            self.joined.contents.extend(same.and_then(|new| other_contents(buffer, new)));
         }
         for buffer in &mut base.buffers {
             if let Some(same) = new.buffers.iter().find(|other| other.name == buffer.name) {
@@ -243,7 +246,15 @@ fn other_contents(base: &BufferPlan, new: &BufferPlan) -> Option<Contents> {
     let file = |buffer: &BufferPlan| buffer.fill.as_ref().and_then(FillPlan::file).map(file_name);
     let [of_base, of_new] = [file(base)?, file(new)?];
     let [base, new] = [base, new].map(describe);
-    (of_base == of_new && base != new).then_some(Contents { file: of_new, base, new })
+    (of_base == of_new && base != new).then_some(Contents { is_expected: false, file: of_new, base, new })
+}
+
+/// The files with the expected values of two checks, if they have the same name but other contents.
+fn other_expected(base: &CheckPlan, new: &CheckPlan) -> Option<Contents> {
+    let [of_base, of_new] = [base.expect.file().map(file_name)?, new.expect.file().map(file_name)?];
+    let [base, new] =
+        [base, new].map(|check| format!("SHA-256 {:.12}", hashes::golden(&check.expect).unwrap_or_default()));
+    (of_base == of_new && base != new).then_some(Contents { is_expected: true, file: of_new, base, new })
 }
 
 fn file_name(path: &Path) -> String {
@@ -282,10 +293,7 @@ fn is_other_printed(base: &CaseJob, new: &CaseJob) -> bool {
 
 fn differing_check(base: &CaseJob, new: &CaseJob) -> Refused {
     let [base, new_said] = [base, new].map(|job| {
-        let checks = job.checks.iter().map(|check| {
-            let file = check.expect.file().map(|path| format!(" ({})", file_name(path))).unwrap_or_default();
-            describe_check(check) + &file
-        });
+        let checks = job.checks.iter().map(describe_check);
         let printed = job.printed.as_ref().map(describe_printed);
         let all: Vec<String> = checks.chain(printed).collect();
         if all.is_empty() { "none".to_owned() } else { all.join(" and ") }

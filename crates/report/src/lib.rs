@@ -54,7 +54,7 @@ pub use csv::described_columns;
 pub use device::device;
 pub use fidelity::fidelity;
 pub use files::{Deviation, PREVIOUS_SEARCH_JOURNAL, deviations, files, write_all, write_search_sums};
-pub use files::{REPORT_FILE, SOURCE_DIR};
+pub use files::{REPORT_FILE, RESULTS_FILE, SOURCE_DIR};
 pub use findings::counts_of as counts;
 pub use markdown::{SHIPPED, Templates};
 pub use prose::{prose, prose_after};

@@ -37,11 +37,11 @@ if [ -d experiments ] || git rev-parse --quiet --verify "$BASE:experiments" > /d
   if [ "$code" != 0 ] || [ -f target/ci/pages/experiments.md ]; then note experiments "$code" experiments; fi
 fi
 # Committed reports must match their records. Those that changed are compared with the base's.
-if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
+if [ -n "$(find reports \( -name records.jsonl -o -name report.md \) 2> /dev/null | head -n 1)" ]; then
   code=0
   # With --strict, the job also fails for a report that was measured before its sources or its manifest changed.
-  runner report --check reports > target/ci/check || code=$?
-  cat target/ci/check
+  runner report --check reports > target/ci/check 2> target/ci/log || code=$?
+  cat target/ci/check target/ci/log
   verdict='✓ Passes: what their records make'
   # A report on an earlier state of the sources proves nothing about this change.
   advice=
@@ -57,12 +57,15 @@ if [ -n "$(find reports -name records.jsonl 2> /dev/null | head -n 1)" ]; then
     printf '```text\n'
     # Ensures that no name can end the block.
     head -c 3000 target/ci/check | tr -d '`'
+    # What cannot be read has no deviations, only an error.
+    if [ "$code" != 0 ] && [ "$code" != 6 ]; then head -c 2000 target/ci/log | tr -d '`'; fi
     printf '\n```\n'
   } > target/ci/pages/check.md
   note check "$code" 'committed reports'
   if git rev-parse --quiet --verify "$BASE:reports" > /dev/null && ! git diff --quiet "$BASE" HEAD -- reports; then
     code=0
-    runner compare "$BASE:reports" reports --inform driver --markdown-limit 9000 --markdown target/ci/pages/reports.md || code=$?
+    runner compare "$BASE:reports" reports --inform driver --markdown-limit 9000 --markdown target/ci/pages/reports.md 2> target/ci/pages/reports.log || code=$?
+    cat target/ci/pages/reports.log >&2
     # A different device is not the change's fault; the page says that times are not compared. With a different driver,
     # they are shown but do not fail the job.
     if [ "$code" = 6 ]; then
@@ -84,7 +87,13 @@ while read -r rank code page name; do
   verdict=$(sed -n '1s/^## //p' "$file" 2> /dev/null || true)
   finding=$(printf '%s\n' "$verdict" | sed 's/^\([^ ]*\) \(Passes, needs a reviewer\|Passes\|Fails\): /\1 /')
   if [ -z "$verdict" ]; then
-    printf '## ✗ Fails: `%s` not compared\n\nExit code %s; the log of the job says why.\n\n' "$name" "$code"
+    # Only the first page has the verdict of the job.
+    lead='### ✗'
+    if [ -n "$first" ]; then lead='## ✗ Fails:'; fi
+    printf '%s `%s` not compared\n\nExit code %s; the log of the job says why.\n\n' "$lead" "$name" "$code"
+    if [ -s "target/ci/pages/$page.log" ]; then
+      printf '```text\n%s\n```\n\n' "$(head -c 1000 "target/ci/pages/$page.log" | tr -d '`')"
+    fi
   elif [ -n "$first" ]; then
     if [ "$page" = experiments ]; then cat "$file"; else sed "1s/^\(## [^:]*: \)/\1\`$name\`: /" "$file"; fi
     printf '\n\n'

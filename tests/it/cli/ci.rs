@@ -308,6 +308,27 @@ fn every_experiment_of_the_base_is_run_or_named_as_gone() {
     assert!(page.starts_with("## ! Passes, needs a reviewer: 2 experiments deleted ("), "{page}");
 }
 
+/// Pages without records, and records that are damaged: the comment has one verdict, and says what is at fault.
+#[test]
+fn reports_that_nothing_proves_fail_the_job_and_are_named() {
+    let [workflow, ..] = github();
+    let script = step(&workflow, "simulator", "Compare")["run"].as_str().unwrap();
+    for (file, reason) in [
+        ("reports/scale/x/report.md", "reports/scale/x has files of a report but no records.jsonl"),
+        ("reports/scale/x/records.jsonl", "reports/scale/x/records.jsonl"),
+    ] {
+        let changed = pull_request(|repository| {
+            fs::create_dir_all(repository.path("reports/scale/x")).unwrap();
+            repository.write(file, "nothing\n");
+        });
+        let (code, page) = compared(&changed, script, "HEAD^1");
+        assert!([1, 3].contains(&code), "{code}: {page}");
+        assert!(page.starts_with("## ✗ Fails: `committed reports`: not what their records make\n"), "{page}");
+        assert_eq!(page.matches("\n## ").count(), 0, "{page}");
+        assert!(page.contains(reason), "{page}");
+    }
+}
+
 /// One manifest is deleted and another is invalid: the page names both, and the third experiment is compared.
 #[test]
 fn a_deleted_experiment_and_one_with_a_fault_are_named() {

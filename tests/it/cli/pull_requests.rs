@@ -381,6 +381,133 @@ fn other_expected_values() {
     assert!(!fs::read_to_string(golden("other_values")).unwrap().contains("ixed"));
 }
 
+/// Two barriers fewer, and 50 shuffles of each value.
+#[test]
+fn more_of_some_work_and_less_of_other_work() {
+    let mixed = |text: &str| {
+        shuffled(text).replace(
+            "    held[threadIdx.x] = own;",
+            "    for (int k = 0; k < 50; ++k) own += __shfl_xor_sync(~0u, own, k & 31) * 0.0f;\n    held[threadIdx.x] = own;",
+        )
+    };
+    assert_change("mixed_work", 0, &[(KERNEL_PATH, mixed)]);
+    assert_says(
+        "mixed_work",
+        &[
+            "## ! Passes, needs a reviewer: 3 cases with more instructions (+",
+            " and fewer ",
+            "\n### ↕ Mixed: 3 cases\n",
+        ],
+    );
+}
+
+/// Of the 227 KiB of shared memory of a multiprocessor, a block takes 200,000 bytes, so that one block of 4 warps remains
+/// of the 64 warps.
+#[test]
+fn less_than_half_the_occupancy() {
+    let shared = |text: &str| text.replace("block  = [128]", "block  = [128]\nshared = 200000");
+    assert_change("occupancy", 0, &[(MANIFEST_PATH, shared)]);
+    let facts = [
+        "## ! Passes, needs a reviewer: occupancy falls by half or more in 1 case (100 % → 6 %) (",
+        "\n- Setting `shared` added (`tree`): `200000`.",
+    ];
+    assert_says("occupancy", &facts);
+}
+
+/// The base variant, claims and expected values name the variant, and its kernel is slower.
+#[test]
+fn a_renamed_variant_whose_kernel_does_more_work() {
+    let renamed = |text: &str| text.replace("\"tree\"", "\"simple\"");
+    let twice = |text: &str| {
+        text.replace("half];\n        __syncthreads();", "half];\n        __syncthreads();\n        __syncthreads();")
+    };
+    assert_change("renamed_slower", 4, &[(MANIFEST_PATH, renamed), (KERNEL_PATH, twice)]);
+    let facts = [
+        "## ✗ Fails: 3 cases do more work (",
+        "\n- Variant `tree` renamed to `simple`.",
+        "\n- More work: `simple`, `two`, `four`: ",
+        "All 3 results are correct, as before. Claims: 1 held.",
+    ];
+    assert_says("renamed_slower", &facts);
+    let page = fs::read_to_string(golden("renamed_slower")).unwrap();
+    assert!(["Gone", "removed", "Baseline"].iter().all(|word| !page.contains(word)), "{page}");
+}
+
+#[test]
+fn a_renamed_source_that_changed() {
+    let repository = Repository::new();
+    repository.write(MANIFEST_PATH, MANIFEST);
+    repository.write(KERNEL_PATH, KERNEL);
+    repository.write("kernels/load.cuh", HEADER);
+    repository.commit("Sum blocks");
+    repository.git(&["checkout", "-qb", "change"]);
+    repository.git(&["mv", KERNEL_PATH, "kernels/total.cu"]);
+    repository.edit(&[
+        (MANIFEST_PATH, |text| text.replace("sum.cu", "total.cu")),
+        ("kernels/total.cu", |text| text.replace("* EACH + k)", "* EACH + k / 2)")),
+    ]);
+    repository.commit("source_renamed");
+    let options = ["--backend", "sim", "--against", "main", "--gate", "--lines", "--markdown", "page.md"];
+    assert_eq!(repository.runner(&[&["run", MANIFEST_PATH], &options[..]].concat()), Some(1));
+    repository.assert_page("source_renamed");
+    let facts = ["**Source:** `kernels/sum.cu` → `kernels/total.cu`, 1 line changed", "\n- 9  ", "\n+ 9  "];
+    assert_says("source_renamed", &facts);
+}
+
+/// The base is wrong as well, so that nothing fails newly.
+#[test]
+fn a_change_after_which_no_result_is_right() {
+    assert_change_of(
+        "all_wrong",
+        0,
+        &[("kernels/load.cuh", off)],
+        &[(KERNEL_PATH, |text| text.replace("The sum", "A sum"))],
+    );
+    assert_says("all_wrong", &["## ! Passes, needs a reviewer: no result is right, 3 cases still wrong ("]);
+}
+
+#[test]
+fn another_kind_of_expected_failure() {
+    let expected = |text: &str| text.replace("block  = [64]", "block  = [64]\nfails  = [\"wrong\", \"compile_error\"]");
+    let own = |text: &str| {
+        text.replace("sum<2>", "sum_two")
+            .replace("source = \"sum.cu\"\nkernel = \"sum_two\"", "source = \"two.cu\"\nkernel = \"sum_two\"")
+    };
+    let wrong: fn(&str) -> String =
+        |_| "__global__ void sum_two(const float* input, float* sums) { sums[0] = input[0]; }\n".to_owned();
+    let base: [Edit; 3] = [(MANIFEST_PATH, expected), (MANIFEST_PATH, own), ("kernels/two.cu", wrong)];
+    assert_change_of("failure_kind", 0, &base, &[("kernels/two.cu", |text| text.replace("input[0]", "nothing"))]);
+    assert_says("failure_kind", &["expected failure wrong → compile error"]);
+}
+
+#[test]
+fn an_acceptance_that_does_not_cover_the_slowdown() {
+    let accepted = |text: &str| {
+        text.replace("[[claim]]", "[[accept]]\nby     = \"1%\"\nreason = \"bounds\"\ncommit = \"1a2b3c4\"\n\n[[claim]]")
+    };
+    let twice = |text: &str| {
+        text.replace("half];\n        __syncthreads();", "half];\n        __syncthreads();\n        __syncthreads();")
+    };
+    assert_change("not_accepted", 4, &[(MANIFEST_PATH, accepted), (KERNEL_PATH, twice)]);
+    assert_says("not_accepted", &["not accepted: barriers +", " exceeds the accepted +1.00 %"]);
+}
+
+#[test]
+fn another_file_of_expected_values() {
+    let of_file = |text: &str| {
+        text.replace("\"sum(sums)\"", "\"sums\"")
+            .replace("\"sum(input)\"", "{ raw = \"wanted.bin\" }")
+            .replace("{ uniform = [0, 1], seed = 7 }", "0")
+    };
+    let base: [Edit; 2] = [(MANIFEST_PATH, of_file), ("experiments/wanted.bin", |_| "\0".repeat(4 * 32))];
+    let change: [Edit; 2] = [
+        ("experiments/wanted.bin", |_| "?".repeat(4 * 32)),
+        (KERNEL_PATH, |text| text.replace("= held[0];", "= held[0] + 0.747058809f;")),
+    ];
+    assert_change_of("expected_file", 6, &base, &change);
+    assert_says("expected_file", &["\n- Check `wanted.bin`: `SHA-256 38723a2e5e8a` → `SHA-256 65c84bfd7153`."]);
+}
+
 #[test]
 fn a_changed_header() {
     let again = |_: &str| {

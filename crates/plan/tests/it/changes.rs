@@ -1,5 +1,6 @@
 //! Differences between two manifests: their names, the values on both sides, and whether the new manifest accepts more.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ fn read(folder: &Path, text: &str) -> Manifest {
 fn described(base: &str, new: &str) -> Vec<(Effect, Part, String)> {
     // Like the files of a revision, those of the base are in another folder.
     let (there, here) = (project(), project());
-    let found = changes(&read(there.path(), base), &read(here.path(), new));
+    let found = changes(&read(there.path(), base), &read(here.path(), new), &BTreeMap::new());
     let one = |change: runner_types::ManifestChange| {
         let side = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let of = change.variants.join(" ");
@@ -206,7 +207,7 @@ fn a_variant_that_is_checked_against_itself_is_named() {
     let (there, here) = (project(), project());
     let unchecked = |expected: &str| {
         let new = MANIFEST.replace("\"sum(input)\"", expected);
-        let found = changes(&read(there.path(), MANIFEST), &read(here.path(), &new));
+        let found = changes(&read(there.path(), MANIFEST), &read(here.path(), &new), &BTreeMap::new());
         found.into_iter().find(|change| change.part == Part::Check).and_then(|change| change.unchecked)
     };
     assert_eq!(unchecked("{ variant = \"tree\" }"), Some("tree".to_owned()));

@@ -182,7 +182,19 @@ fn weakened(comparison: &Comparison) -> Vec<String> {
     let weak = comparison.weak_checks();
     less.extend((weak > 0).then(|| format!("{} with a check that accepts wrong results", plural(weak as u64, "case"))));
     less.extend(stale::tally(&comparison.stale[1]));
+    let is_unsanitized =
+        |report: &&ReportComparison| report.limits[1].is_unsanitized && !report.limits[0].is_unsanitized;
+    let unsanitized = comparison.reports.iter().filter(is_unsanitized).count();
+    less.extend((unsanitized > 0).then(|| format!("{} made with --no-sanitize", plural(unsanitized as u64, "report"))));
+    less.extend(is_all_wrong(comparison).then(|| "no result is right".to_owned()));
     less
+}
+
+/// Whether there are results, and all of them fail as before.
+fn is_all_wrong(comparison: &Comparison) -> bool {
+    let mut kinds =
+        comparison.changes().filter(|change| change.kind != Kind::Gone).map(|change| change.kind).peekable();
+    kinds.peek().is_some() && kinds.all(|kind| kind == Kind::StillWrong)
 }
 
 /// Slowdowns and the like that do not fail, and why: `1 case slower (+8.00 %), not failed because of another driver`.

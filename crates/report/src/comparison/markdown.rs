@@ -8,6 +8,9 @@ use crate::{RenderError, Templates};
 /// Size limit of a GitHub comment.
 pub const MOST_CHARACTERS: usize = 65_536;
 
+/// Last sentence of a page from which more than rows is cut.
+const LEFT_OUT: &str = "Parts of this page are left out (size limit).";
+
 /// Size of the shortest row, in bytes.
 const LEAST_ROW: usize = 20;
 
@@ -34,30 +37,31 @@ const CUTS: [Cut; 6] = [Cut::Method, Cut::Harmless, Cut::Caveats, Cut::Lines, Cu
 const FEW_LINES: usize = 3;
 
 impl Cut {
-    fn apply(self, view: &mut View) {
+    /// Cuts, but keeps `more` lines, sentences and the like of each kind than it must.
+    fn apply(self, view: &mut View, more: usize) {
         match self {
             Self::Method => {
                 view.method.clear();
                 view.places.truncate(1);
             }
             Self::Harmless => {
-                view.sections.iter_mut().filter(|section| !section.is_open).for_each(|section| keep(section, 0));
+                view.sections.iter_mut().filter(|section| !section.is_open).for_each(|section| keep(section, more));
                 view.unaffected.clear();
             }
             Self::Caveats => view.warnings.clear(),
             Self::Lines => {
-                view.sections.iter_mut().for_each(|section| keep(section, FEW_LINES));
-                view.changed.truncate(2 * FEW_LINES);
-                view.sources.truncate(FEW_LINES);
-                view.sources.iter_mut().for_each(|source| source.lines.truncate(FEW_LINES));
+                view.sections.iter_mut().for_each(|section| keep(section, FEW_LINES + more));
+                view.changed.truncate(2 * FEW_LINES + more);
+                view.sources.truncate(FEW_LINES + more);
+                view.sources.iter_mut().for_each(|source| source.lines.truncate(FEW_LINES + more));
             }
             Self::Facts => {
-                view.facts.truncate(1);
-                view.sources.clear();
+                view.facts.truncate(1 + more);
+                view.sources.truncate(more);
                 if let Some(claims) = &mut view.claims {
                     let before = claims.lines.len();
                     claims.lines.retain(|line| line.fails);
-                    claims.lines.truncate(FEW_LINES);
+                    claims.lines.truncate(FEW_LINES + more);
                     claims.left_out += before - claims.lines.len();
                 }
             }
@@ -81,23 +85,37 @@ pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, 
     let page = |rows: usize| templates.comparison(&view(compared, rows));
     let fits = |page: &str| limit.map_or_else(|| page.chars().count() < MOST_CHARACTERS, |limit| page.len() <= limit);
     // More rows than this cannot fit.
-    let mut too_many = MOST_CHARACTERS / LEAST_ROW;
+    let too_many = MOST_CHARACTERS / LEAST_ROW;
     let text = page(too_many)?;
     if fits(&text) {
         return Ok(text);
     }
-    let (mut shown, mut best) = (0, page(0)?);
-    if !fits(&best) {
-        for cut in CUTS {
-            let mut view = view(compared, 0);
-            CUTS.iter().take_while(|other| **other != cut).chain([&cut]).for_each(|cut| cut.apply(&mut view));
-            let text = templates.comparison(&view)?;
-            if fits(&text) {
-                return Ok(text);
+    if !fits(&page(0)?) {
+        for (index, _) in CUTS.iter().enumerate() {
+            let cut = |rows: usize, more: usize| {
+                let mut view = view(compared, rows);
+                CUTS[..=index].iter().for_each(|cut| cut.apply(&mut view, more));
+                view.facts.push(LEFT_OUT.to_owned());
+                templates.comparison(&view)
+            };
+            if fits(&cut(0, 0)?) {
+                // What room is left goes first to lines and sentences, then to rows.
+                let (more, _) = most(too_many, &fits, |more| cut(0, more))?;
+                return most(too_many, &fits, |rows| cut(rows, more)).map(|(_, text)| text);
             }
         }
         return Ok(format!("## {}\n\nThe rest of the page is omitted (size limit).\n", prose(&headline(compared))));
     }
+    most(too_many, &fits, page).map(|(_, text)| text)
+}
+
+/// The largest number below `too_many` whose page fits, with that page. With 0, the page fits.
+fn most(
+    mut too_many: usize,
+    fits: &impl Fn(&str) -> bool,
+    page: impl Fn(usize) -> Result<String, RenderError>,
+) -> Result<(usize, String), RenderError> {
+    let (mut shown, mut best) = (0, page(0)?);
     while too_many - shown > 1 {
         let middle = usize::midpoint(shown, too_many);
         let text = page(middle)?;
@@ -107,5 +125,5 @@ pub fn markdown(compared: Compared<'_>, limit: Option<usize>) -> Result<String, 
             too_many = middle;
         }
     }
-    Ok(best)
+    Ok((shown, best))
 }

@@ -64,7 +64,8 @@ fn source(change: &SourceChange, users: &[&str]) -> Source {
     let names = users.iter().take(MOST_NAMES).map(|name| notation::code(name));
     let names: Vec<String> = names.chain((more > 0).then(|| plural(more as u64, "other"))).collect();
     let users = if names.is_empty() { String::new() } else { format!(", used by {}", names.join(", ")) };
-    let file = notation::code(&change.file);
+    let former = change.former.as_ref().map(|former| format!("{} → ", notation::code(former))).unwrap_or_default();
+    let file = format!("{former}{}", notation::code(&change.file));
     match &change.state {
         SourceState::Added(lines) => {
             Source { title: format!("{file} is new ({}{users})", plural(*lines as u64, "line")), lines: Vec::new() }

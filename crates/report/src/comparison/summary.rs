@@ -278,6 +278,7 @@ fn results(comparison: &Comparison, rows: &[Row<'_>]) -> String {
     let is_new = before.0 > 0 && rows.iter().all(|(_, change)| matches!(change.kind, Kind::New | Kind::Gone));
     let results = match (wrong, of.saturating_sub(wrong + passed)) {
         (0, 0) => match of {
+            0 => "There are no new results".to_owned(),
             1 => "The result is correct".to_owned(),
             2 => "Both results are correct".to_owned(),
             of if is_new => format!("All {of} new results are correct"),

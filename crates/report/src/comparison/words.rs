@@ -10,8 +10,8 @@ use crate::number::{self, grouped};
 use crate::wording;
 use runner_lang::format::{at_place, count, magnitude, plural, rough};
 use runner_results::analyse::compare::{
-    CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Fact, Geomean,
-    Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
+    CauseKind, Change, ClaimKind, Code, Comparison, CountedBy, CounterChange, DifferenceKind, Differs, Excess, Fact,
+    Geomean, Interval, Kind, Newcomer, ReportComparison, TimeChange, Undecided,
 };
 use runner_types::{Acceptance, Allowed, CaseKey, CounterInfo, CounterTheme, CounterUnit, Mismatch, Outcome};
 
@@ -286,6 +286,7 @@ pub fn reasons(change: &Change, report: &ReportComparison) -> Vec<String> {
         parts.push(format!("{lead}source and options are the same in both reports"));
     }
     parts.extend(change.accepted.as_ref().map(accepted));
+    parts.extend(change.exceeds.as_ref().map(exceeds));
     let new = change.newcomer.as_ref().filter(|_| change.kind == Kind::New);
     parts.extend(new.and_then(|new| newcomer(new, &change.case.key.variant, report)));
     parts
@@ -335,6 +336,17 @@ pub fn undecided(why: &Undecided) -> String {
 /// `accepted up to +10 % (1a2b3c4: bounds are checked)`.
 fn accepted(Acceptance { reason, commit, by, .. }: &Acceptance) -> String {
     format!("accepted up to {} ({commit}: {reason})", signed(&rough(100.0 * by), *by))
+}
+
+/// `not accepted: barriers +12 % exceeds the accepted +10 %`.
+fn exceeds(Excess { by, growth, counter }: &Excess) -> String {
+    let what = counter.as_deref().map_or("time", counter_name);
+    let accepted = signed(&rough(100.0 * by), *by);
+    if growth.is_finite() {
+        format!("not accepted: {what} {} exceeds the accepted {accepted}", plain_change(*growth))
+    } else {
+        format!("not accepted: {what} rose from 0, which is more than the accepted {accepted}")
+    }
 }
 
 /// Place and speedup, such as "2nd of 12, 1.31 times as fast as `tree`", or its counts next to the baseline's.
@@ -659,6 +671,7 @@ pub fn cause(Differs { what, base, new }: &Differs<CauseKind>) -> String {
 pub const fn cause_name(what: CauseKind) -> &'static str {
     match what {
         CauseKind::Variant => "variant",
+        CauseKind::Failure => "expected failure",
         CauseKind::Toolkit => "toolkit",
         CauseKind::HostCompiler => "host compiler",
         CauseKind::Runner => "runner",

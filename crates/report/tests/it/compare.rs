@@ -190,6 +190,29 @@ fn a_page_that_is_too_long_leaves_out_what_matters_least_and_says_how_much() {
     }
 }
 
+/// In each experiment, one variant is slower and one faster. Even without rows the page is too long.
+#[test]
+fn a_page_that_is_cut_uses_the_room_that_it_has() {
+    let experiment = |number: usize| {
+        let mut base = base();
+        base.header.experiment = format!("experiment{number}");
+        let mut new = base.clone();
+        of_variant(&mut new, "variant1").for_each(|record| scale(record, 1.3));
+        of_variant(&mut new, "variant2").for_each(|record| scale(record, 0.5));
+        [base, new]
+    };
+    let all: Vec<[Records; 2]> = (0..10).map(experiment).collect();
+    let pairs: Vec<Pair<'_>> = all.iter().map(|[base, new]| Pair { base, new }).collect();
+    let found = compare(&pairs, &Options::default());
+    let names = ["main:reports".to_owned(), "reports".to_owned()];
+    let places = vec![names.clone(); pairs.len()];
+    let compared = Compared { comparison: &found, names: &names, labels: &names, places: &places, faults: &[] };
+    let limit = 2_500;
+    let page = comparison::markdown(compared, Some(limit)).unwrap();
+    assert!((limit * 4 / 5..=limit).contains(&page.len()), "{} of {limit}: {page}", page.len());
+    assert!(page.contains("Parts of this page are left out (size limit)."), "{page}");
+}
+
 /// Load requests do not decide, since sectors do; but the output must not claim that no counter changed.
 #[test]
 fn a_count_that_fell_and_does_not_decide_is_named() {

@@ -40,6 +40,7 @@ use runner_types::{
     Outcome, Records, Regime, ResultError, RunHeader, Unit, Verdict,
 };
 
+pub use accepted::Excess;
 pub use causes::{CauseKind, Code};
 pub use claims::{ClaimChange, ClaimKind};
 pub use clock_offset::ClockOffset;
@@ -68,6 +69,9 @@ pub struct Options {
     /// Whether a gate also fails if less is proved: see [`Comparison::proves_less`].
     pub strict: bool,
 }
+
+/// Option of the recorded command that turns the simulator's sanitizer off.
+const NO_SANITIZER: &str = "--no-sanitize";
 
 /// Two reports of one experiment to compare.
 #[derive(Debug, Clone, Copy)]
@@ -217,6 +221,8 @@ pub struct Limits {
     pub is_incomplete: bool,
     /// Options that narrowed the run, if any.
     pub narrowed: Option<String>,
+    /// Whether it was simulated without the sanitizer.
+    pub is_unsanitized: bool,
     /// Number of measured cases without hashes.
     pub without_hashes: usize,
     /// Number of cases with a check that accepts wrong results.
@@ -263,6 +269,8 @@ pub struct Change {
     pub informs: bool,
     /// The manifest's acceptance of the slowdown, if any. The slowdown then fails no gate.
     pub accepted: Option<Acceptance>,
+    /// Why acceptances for this case do not cover its slowdown.
+    pub exceeds: Option<Excess>,
     /// Comparison of the machine code; `None` if unknown on a side.
     pub code: Option<Code>,
     /// Results of a new case.
@@ -291,6 +299,7 @@ impl Change {
             causes: Vec::new(),
             informs: false,
             accepted: None,
+            exceeds: None,
             code: None,
             newcomer: None,
         }
@@ -625,6 +634,7 @@ fn limits(records: &Records) -> Limits {
     Limits {
         is_incomplete: !records.header.complete,
         narrowed: records.header.narrowed.clone(),
+        is_unsanitized: records.header.command.as_ref().is_some_and(|command| command.contains(NO_SANITIZER)),
         lacks_spread: records.environment.timing_method.is_some() && records.environment.machine.spread.is_none(),
         without_hashes: measured.filter(|record| record.hashes.is_none()).count(),
         weak_checks: records.cases.iter().filter(|record| record.has_weak_check()).count(),

@@ -4,13 +4,15 @@ use serde::Serialize;
 
 use super::differences::differing;
 use super::{Differs, Fact, Pair};
-use runner_types::{CaseRecord, Dim3, LaunchRecord};
+use runner_types::{CaseRecord, Dim3, LaunchRecord, Outcome};
 
 /// Something that may have changed a case's time or counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
     Variant,
+    /// How a case fails that is expected to fail.
+    Failure,
     /// Version of the kernel compiler.
     Toolkit,
     /// Version of the compiler for host functions.
@@ -68,6 +70,11 @@ pub(super) fn of_reports(pair: Pair<'_>) -> Vec<Differs<CauseKind>> {
 pub(super) fn find_causes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<CauseKind>> {
     let variant = |record: &CaseRecord| Fact::Text(record.case.key.variant.clone());
     let mut found = differing([(CauseKind::Variant, variant(base), variant(new))]);
+    let failure = |record: &CaseRecord| match &record.outcome {
+        Outcome::FailedAsExpected { end } => Fact::Text(end.name().replace('_', " ")),
+        _ => Fact::Absent,
+    };
+    found.extend(known([(CauseKind::Failure, (failure(base), failure(new)))]));
     found.extend(hashes(base, new));
     if base.launches.len() == new.launches.len() {
         for (base, new) in base.launches.iter().zip(&new.launches) {
@@ -90,7 +97,9 @@ pub(super) fn find_causes(base: &CaseRecord, new: &CaseRecord) -> Vec<Differs<Ca
 
 /// Whether both sides ran the same code in the same way, as far as the records show.
 pub(super) fn is_same_code(sides: [&CaseRecord; 2], causes: &[Differs<CauseKind>]) -> bool {
-    let is_of_code = |cause: &Differs<CauseKind>| !matches!(cause.what, CauseKind::Variant | CauseKind::SmClock);
+    let is_of_code = |cause: &Differs<CauseKind>| {
+        !matches!(cause.what, CauseKind::Variant | CauseKind::Failure | CauseKind::SmClock)
+    };
     sides.iter().all(|side| side.hashes.is_some()) && !causes.iter().any(is_of_code)
 }
 
@@ -152,7 +161,11 @@ fn launch(base: &LaunchRecord, new: &LaunchRecord) -> Vec<Differs<CauseKind>> {
         (CauseKind::SpillLoads, number(|l| l.resources.spill_loads.map(f64::from))),
         (CauseKind::Occupancy, number(|l| l.occupancy.map(|occupancy| occupancy.fraction))),
     ];
-    // A fact that is unknown on one side is not a difference.
+    known(facts)
+}
+
+/// The facts that differ. A fact that is unknown on one side is not a difference.
+fn known(facts: impl IntoIterator<Item = (CauseKind, (Fact, Fact))>) -> Vec<Differs<CauseKind>> {
     let known = facts.into_iter().filter(|(_, (base, new))| *base != Fact::Absent && *new != Fact::Absent);
     differing(known.map(|(what, (base, new))| (what, base, new)))
 }

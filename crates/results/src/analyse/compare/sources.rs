@@ -21,6 +21,9 @@ pub struct SourceFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceChange {
     pub file: String,
+    /// Name of the base's file that it replaces, if it was renamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub former: Option<String>,
     /// Variants that are compiled from it on either side.
     pub variants: Vec<String>,
     pub state: SourceState,
@@ -49,9 +52,12 @@ pub struct SourceLine {
 
 /// Files that differ, in the order of their names.
 pub fn compare_sources(base: &Sources, new: &Sources) -> Vec<SourceChange> {
-    let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
+    let renamed = renamed(base, new);
+    let is_former = |name: &&String| renamed.values().any(|former| former == name);
+    let names: BTreeSet<&String> = base.keys().chain(new.keys()).filter(|name| !is_former(name)).collect();
     let change = |name: &String| {
-        let (of_base, of_new) = (base.get(name), new.get(name));
+        let former = renamed.get(name).copied();
+        let (of_base, of_new) = (base.get(former.unwrap_or(name)), new.get(name));
         let state = match (of_base, of_new) {
             (Some(base), Some(new)) if base.text == new.text => return None,
             (Some(base), Some(new)) => SourceState::Changed(lines(&base.text, &new.text)),
@@ -69,9 +75,35 @@ pub fn compare_sources(base: &Sources, new: &Sources) -> Vec<SourceChange> {
                 variants.push(variant.clone());
             }
         }
-        Some(SourceChange { file: name.clone(), variants, state })
+        Some(SourceChange { file: name.clone(), former: former.cloned(), variants, state })
     };
     names.into_iter().filter_map(change).collect()
+}
+
+/// Maps files of the new side to the base's files that they replace: a variant used the one and now uses the other, and they
+/// have half of their lines in common.
+fn renamed<'a>(base: &'a Sources, new: &'a Sources) -> BTreeMap<&'a String, &'a String> {
+    let shares = |a: &SourceFile, b: &SourceFile| a.variants.iter().any(|variant| b.variants.contains(variant));
+    let gone: Vec<(&String, &SourceFile)> = base.iter().filter(|(name, _)| !new.contains_key(*name)).collect();
+    let added = new.iter().filter(|(name, _)| !base.contains_key(*name));
+    let mut found: Vec<(usize, &String, &String)> = Vec::new();
+    for (name, file) in added {
+        for (former, before) in gone.iter().filter(|(_, before)| shares(before, file)) {
+            let [b, n] = [&before.text, &file.text].map(|text| text.lines().collect::<Vec<_>>());
+            let alike = common(&b, &n, |b, n| b == n).len();
+            if 2 * alike >= b.len().max(n.len()) {
+                found.push((alike, name, former));
+            }
+        }
+    }
+    found.sort_by_key(|(alike, ..)| std::cmp::Reverse(*alike));
+    let mut pairs: BTreeMap<&String, &String> = BTreeMap::new();
+    for (_, name, former) in found {
+        if !pairs.values().any(|known| *known == former) {
+            pairs.entry(name).or_insert(former);
+        }
+    }
+    pairs
 }
 
 /// Lines that only one side has. At each place, the base's lines come before the new side's.
@@ -107,6 +139,18 @@ mod tests {
         let [SourceChange { state: SourceState::Changed(lines), .. }] = &found[..] else { return Vec::new() };
         let text = |line: &SourceLine| format!("{}{} {}", if line.added { '+' } else { '-' }, line.line, line.text);
         lines.iter().map(text).collect()
+    }
+
+    #[test]
+    fn a_renamed_file_is_compared_with_the_former_one() {
+        let base = sources(&[("a.cu", "1\n2\n3\n4\n", &["v"]), ("c.cu", "x\n", &["w"])]);
+        let new = sources(&[("b.cu", "1\n2\n3\n5\n", &["v"]), ("d.cu", "y\n", &["w"])]);
+        let found = compare_sources(&base, &new);
+        let named: Vec<_> = found.iter().map(|change| (change.file.as_str(), change.former.as_deref())).collect();
+        // `c.cu` and `d.cu` have no line in common.
+        assert_eq!(named, [("b.cu", Some("a.cu")), ("c.cu", None), ("d.cu", None)]);
+        let SourceState::Changed(lines) = &found[0].state else { panic!("{found:?}") };
+        assert_eq!(lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["4", "5"]);
     }
 
     #[test]
