@@ -14,8 +14,9 @@ use crate::console::Console;
 use crate::failure::Exit;
 use crate::failure::Failure;
 use crate::session::breaks_claims;
-use runner_cluster::{Job, State, Submission, is_reported, mark_collected, shards_folder};
+use runner_cluster::{Job, State, Submission, is_reported, mark_collected, report_of_search, shards_folder};
 use runner_lang::format::visible_lines;
+use runner_results::journal::{RECORDS_FILE, read_records};
 use runner_types::RunContext;
 
 pub fn run(args: &CollectArgs, console: &mut Console) -> Result<Exit, Failure> {
@@ -104,6 +105,9 @@ pub fn collect(
     console.print(&(counts(job, &shards) + "\n" + &listed(dir, job, &open)))?;
     if job.searches {
         // The search's last task writes the report itself.
+        if let Some(folder) = report_of_search(dir, &shards).filter(|_| open.is_empty()) {
+            show_report(&job.directory.join(folder), console)?;
+        }
         return Ok(if open.is_empty() { Exit::Success } else { Exit::CaseFailed });
     }
     let sources = vec![shards_folder(dir)];
@@ -139,6 +143,26 @@ pub fn collect(
         }
         other => other,
     })
+}
+
+/// Shows the counts, the answer and the path of a report.
+fn show_report(folder: &Path, console: &mut Console) -> Result<(), Failure> {
+    let records = match read_records(&folder.join(RECORDS_FILE)) {
+        Ok(records) => records,
+        Err(error) => {
+            // The tasks have ended all the same.
+            console.say(&format!("warning: {error}"));
+            return Ok(());
+        }
+    };
+    console.print(&format!("{}: {}\n", records.header.experiment, runner_report::counts(&records)))?;
+    for line in runner_report::open_claims(&records) {
+        console.print(&format!("{line}\n"))?;
+    }
+    if let Some(answer) = runner_report::verdict(&records) {
+        console.print(&format!("{}\n", answer.sentence))?;
+    }
+    console.print(&format!("report: {}\n", folder.join(runner_report::REPORT_FILE).display()))
 }
 
 /// Compares each report with its version at the job's base revision, and shows its history.

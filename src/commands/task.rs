@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::tune;
+use super::tune::{self, Searched};
 use crate::cli::options::{Kind, Portion, RunOptions};
 use crate::cli::{Cli, Command, ReachArgs, TaskArgs, TrustArgs};
 use crate::console::Console;
@@ -255,7 +255,11 @@ impl Task<'_> {
         let Command::Tune(tuned) = parsed.command else {
             return Err(Failure::usage("the words after `--` are not options of `runner tune`"));
         };
-        match tune::run_task(&tuned, interrupt, console) {
+        let searched = tune::run_task(&tuned, interrupt, console);
+        if let Ok(Searched { report: Some(folder), .. }) = &searched {
+            self.write(TaskEvent::Reported { folder: folder.clone() })?;
+        }
+        match searched.map(|searched| searched.exit) {
             Ok(Exit::Interrupted) => self.stop(console),
             Ok(Exit::Success) => self.write(TaskEvent::Finished).map(|()| Exit::Success),
             Ok(exit) => {

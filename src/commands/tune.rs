@@ -2,7 +2,7 @@
 
 mod simulate;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cli::TuneArgs;
 use crate::cli::options::{RunOptions, network};
@@ -22,14 +22,28 @@ pub fn run(args: &TuneArgs, console: &mut Console) -> Result<Exit, Failure> {
         (Some(file), _) => simulate::run(args, file, console),
         (None, Some(manifest)) => {
             let resume = if args.resume { Resume::Yes } else { Resume::No };
-            search((args, manifest), resume, &interrupt()?, console)
+            search((args, manifest), resume, &interrupt()?, console).map(|searched| searched.exit)
         }
         (None, None) => Err(Failure::usage("name a manifest, or a measured space with --simulate")),
     }
 }
 
+/// A search that has ended.
+#[derive(Debug)]
+pub struct Searched {
+    pub exit: Exit,
+    /// Folder of the report on the finalists, if they were measured.
+    pub report: Option<PathBuf>,
+}
+
+impl Searched {
+    const fn unreported(exit: Exit) -> Self {
+        Self { exit, report: None }
+    }
+}
+
 /// Runs the search as a task of a job. Continues an interrupted search unless its inputs were edited.
-pub fn run_task(args: &TuneArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
+pub fn run_task(args: &TuneArgs, interrupt: &Interrupt, console: &mut Console) -> Result<Searched, Failure> {
     console.quiet = args.display.quiet;
     let manifest = args.manifest.as_ref().ok_or_else(|| Failure::usage("a search task names no manifest"))?;
     search((args, manifest), Resume::UnlessChanged, interrupt, console)
@@ -41,7 +55,7 @@ fn search(
     resume: Resume,
     interrupt: &Interrupt,
     console: &mut Console,
-) -> Result<Exit, Failure> {
+) -> Result<Searched, Failure> {
     let mut options = RunOptions::of_tune(args, path)?;
     let manifest = load_manifest(path, &args.trust.reach, network(args.offline), console)?.with_searched_axes();
     let asked = asked(args, &manifest.search)?;
@@ -72,26 +86,27 @@ fn search(
     let mut pools: Vec<&mut Pool> = devices.pools().collect();
     let found = sizes.search(prior.unwrap_or_default(), &mut pools, &mut |line| console.say(line))?;
     if let Some(shard) = args.shard {
-        return Ok(end_of_shard(shard, found.interrupted, console));
+        return Ok(Searched::unreported(end_of_shard(shard, found.interrupted, console)));
     }
     if found.interrupted {
         interrupt.acknowledge();
         console.say("interrupted: continue with --resume");
         if found.best.is_empty() || interrupt.urgency() > Urgency::None {
-            return Ok(Exit::Interrupted);
+            return Ok(Searched::unreported(Exit::Interrupted));
         }
         console.say("measuring the best known configurations; press Ctrl-C to stop that, too");
     }
     if found.best.is_empty() {
         console.say("no configuration produces correct results; search.md has the reasons");
-        return Ok(Exit::CaseFailed);
+        return Ok(Searched::unreported(Exit::CaseFailed));
     }
     let finalists = Finalists::choose(plan, &ready.groups[..found.sizes], &found.best, &settings.objectives);
     let ended = run_finalists(run, &mut devices.first, &finalists, interrupt, console)?;
     if found.sizes > 1 {
         write_table(&ready.destination.dir, &manifest, objective, &mut |line| console.say(line))?;
     }
-    Ok(if found.interrupted { Exit::Interrupted } else { ended.exit })
+    let exit = if found.interrupted { Exit::Interrupted } else { ended.exit };
+    Ok(Searched { exit, report: Some(ready.destination.dir) })
 }
 
 /// Merges the search options of the command line with the manifest's.

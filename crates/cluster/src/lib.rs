@@ -35,6 +35,6 @@ pub use shards::{
     ran_cases,
 };
 pub use snapshot::{Snapshot, SnapshotError, plain_path};
-pub use status::{ShardStatus, State, collecting, status, waiting_in_vain};
+pub use status::{ShardStatus, State, collecting, report_of_search, status, waiting_in_vain};
 pub use submission::{Array, Retry, Submission};
 pub use view::{Known, now, user};

@@ -40,6 +40,8 @@ pub enum TaskEvent {
         /// Node to avoid at the next start.
         excluded: Option<String>,
     },
+    /// The last task of a search has written its report.
+    Reported { folder: PathBuf },
     /// All shards of the task have complete results.
     Finished,
 }

@@ -127,6 +127,15 @@ pub fn status(dir: &Path, job: &Job, submissions: &[Submission], known: &Known) 
     job.work().map(status_of).collect()
 }
 
+/// Folder of the report that a search has written, relative to the job's directory, if it has ended.
+pub fn report_of_search(dir: &Path, shards: &[ShardStatus]) -> Option<PathBuf> {
+    let (number, task) = shards.last()?.place?;
+    TaskLog::new(dir, number, task).read().into_iter().rev().find_map(|line| match line.event {
+        TaskEvent::Reported { folder } => Some(folder),
+        _ => None,
+    })
+}
+
 /// State of the job that collects a submission's results, with the reason; `None` without such a job.
 pub fn collecting(job: &Job, submission: &Submission, known: &Known) -> Option<(State, String)> {
     let queue = job.settings.scheduler.queue()?;
@@ -272,7 +281,7 @@ fn last_words(log: &[Attempt]) -> String {
     let words = |event: &TaskEvent| match event {
         TaskEvent::Refused { node, why } => Some(format!("{node}: {why}")),
         TaskEvent::Stopped { why } => Some(why.clone()),
-        TaskEvent::Started { .. } | TaskEvent::Requeued { .. } | TaskEvent::Finished => None,
+        _ => None,
     };
     log.iter().rev().find_map(|attempt| words(&attempt.event)).unwrap_or_default()
 }

@@ -110,6 +110,10 @@ fn a_search_with_other_arguments_is_refused_and_they_are_named() {
     let first = ["--out", "out", "--", "--budget", "100%"];
     sent(&first, 0);
     assert!(sent(&first, 0).contains("no task is missing"));
+    let said = runner(dir, &["collect", JOB], 0);
+    assert!(said.contains("3 tasks: 3 done") && said.contains("\nscale: ") && said.contains("cases"), "{said}");
+    assert!(said.ends_with("/out/report.md\n"), "{said}");
+    fs::metadata(said.lines().last().unwrap().strip_prefix("report: ").unwrap()).unwrap();
     for (options, expected) in [
         (&["--out", "out", "--", "--budget", "50%"][..], "there `100%`, here `50%`"),
         (&["--out", "out", "--", "--budget", "100%", "--seed", "9"], "there none, here `--seed 9`"),
