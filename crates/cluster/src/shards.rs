@@ -57,13 +57,11 @@ fn own_run(journal: &Path) -> Result<Run, String> {
         return Err(format!("{}: it is not a regular file", journal.display()));
     }
     let run = whole_run(journal)?;
-    match is_of_folder(journal, &run) {
-        true => Ok(run),
-        false => {
-            let shard = run.context.shard.map(|shard| format!("shard {shard} of ")).unwrap_or_default();
-            Err(format!("{}: these are results of {shard}`{}`", journal.display(), run.header.experiment))
-        }
+    if is_of_folder(journal, &run) {
+        return Ok(run);
     }
+    let shard = run.context.shard.map(|shard| format!("shard {shard} of ")).unwrap_or_default();
+    Err(format!("{}: these are results of {shard}`{}`", journal.display(), run.header.experiment))
 }
 
 /// Whether a run belongs to the experiment and the shard of the folder that holds its journal.
