@@ -86,7 +86,7 @@ pub fn run(args: &TaskArgs, console: &mut Console) -> Result<Exit, Failure> {
     for work in shards {
         let ended = task.run_shard(*work, &files, &interrupt, console);
         if let Err(failure) = ended {
-            if task.is_signalled(&failure, &interrupt, console) {
+            if is_signalled(&failure, &interrupt, console) {
                 return task.stop(console);
             }
             // The other shards, which may be of other experiments, still run.
@@ -135,6 +135,16 @@ fn set_aside(attempt: &Path, kills: u64) -> Failure {
         }
         Err(error) => Failure::environment(format!("cannot rename {}: {error}", journal.display())),
     }
+}
+
+/// Whether a signal caused a failure: the scheduler signals all processes of a task, one after another.
+fn is_signalled(failure: &Failure, interrupt: &Interrupt, console: &mut Console) -> bool {
+    interrupt.sleep(SIGNAL_DELAY);
+    let is_signalled = interrupt.urgency() > Urgency::None;
+    if is_signalled {
+        console.say(&format!("warning: {}", failure.message));
+    }
+    is_signalled
 }
 
 struct Files {
@@ -304,20 +314,10 @@ impl Task<'_> {
 
     /// Exits after a failure of the whole task.
     fn fail(&self, failure: Failure, interrupt: &Interrupt, console: &mut Console) -> Result<Exit, Failure> {
-        if self.is_signalled(&failure, interrupt, console) {
+        if is_signalled(&failure, interrupt, console) {
             return self.stop(console);
         }
         Err(self.give_back(None, failure)?.1)
-    }
-
-    /// Whether a signal caused a failure: the scheduler signals all processes of a task, one after another.
-    fn is_signalled(&self, failure: &Failure, interrupt: &Interrupt, console: &mut Console) -> bool {
-        interrupt.sleep(SIGNAL_DELAY);
-        let is_signalled = interrupt.urgency() > Urgency::None;
-        if is_signalled {
-            console.say(&format!("warning: {}", failure.message));
-        }
-        is_signalled
     }
 
     /// Logs a failure of a shard, or of the whole task. After a failure of the machine, asks to run on another node,
