@@ -26,6 +26,8 @@ runner submit experiments/scale.toml --backend sim --set n=256,512 --min-task-ti
 forget && runner status "$JOB" | tee said
 has said "8 shards: 8 queued"
 scancel "$(squeue --noheader --format=%F | sort -un | head -n 1)_[2-4]"
+# An answer must be a second younger than the submission to show that a task is missing.
+sleep 2
 forget && fails 1 runner status "$JOB" | tee said
 has said "8 shards: 5 queued, 3 failed"
 scancel --state=PENDING --me
