@@ -141,25 +141,10 @@ impl Trial<'_> {
     fn choose(&self, args: &TryArgs, console: &mut Console) -> Result<Chosen, Failure> {
         let (drafted, manifest) = self.drafted(args, SizesFrom::Kernels)?;
         let mut chosen = Chosen { args: args.clone(), drafted, manifest, differing: Vec::new(), failing: None };
-        if is_guess(&args.sources, &args.kernels, &chosen.drafted) {
-            let cases = self.probe(&chosen.args, (&chosen.drafted, &chosen.manifest), console)?;
-            let names: Vec<&str> = chosen.drafted.names().collect();
-            let is_same =
-                |name: &str| !cases.iter().any(|case| case.case.key.variant == name && case.outcome.is_failure());
-            let same = names.iter().copied().enumerate().filter(|(place, name)| *place == 0 || is_same(name));
-            let same: Vec<String> = if is_same(names[0]) {
-                same.map(|(_, name)| name.to_owned()).collect()
-            } else {
-                vec![names[0].to_owned()]
-            };
-            if same.len() < names.len() {
-                if is_same(names[0]) {
-                    let others = names.iter().filter(|name| !same.iter().any(|one| one == *name));
-                    chosen.differing = others.map(|name| (*name).to_owned()).collect();
-                }
-                chosen.args.kernels.kernel = same;
-                (chosen.drafted, chosen.manifest) = self.drafted(&chosen.args, SizesFrom::Kernels)?;
-            }
+        // With other kernels, the sizes may be others, too.
+        let mut may_differ = is_guess(&args.sources, &args.kernels, &chosen.drafted);
+        while may_differ && chosen.drafted.compares() {
+            may_differ = self.leave_out(&mut chosen, console)?;
         }
         let exact = self.drafted(&chosen.args, SizesFrom::Launch).ok().filter(|(drafted, _)| drafted.is_of_launch());
         if let Some((drafted, manifest)) = exact
@@ -169,6 +154,27 @@ impl Trial<'_> {
             (chosen.drafted, chosen.manifest, chosen.failing) = (drafted, manifest, Some(fault));
         }
         Ok(chosen)
+    }
+
+    /// Leaves out the kernels that do not give the results of the first one, or all others if that fails. Returns whether
+    /// there were any.
+    fn leave_out(&self, chosen: &mut Chosen, console: &mut Console) -> Result<bool, Failure> {
+        let cases = self.probe(&chosen.args, (&chosen.drafted, &chosen.manifest), console)?;
+        let is_same = |name: &str| !cases.iter().any(|case| case.case.key.variant == name && case.outcome.is_failure());
+        let names: Vec<String> = chosen.drafted.names().map(str::to_owned).collect();
+        let Some((first, others)) = names.split_first() else { return Ok(false) };
+        let is_first_sound = is_same(first);
+        let (same, differing): (Vec<&String>, Vec<&String>) =
+            others.iter().partition(|name| is_first_sound && is_same(name));
+        if differing.is_empty() {
+            return Ok(false);
+        }
+        if is_first_sound {
+            chosen.differing.extend(differing.into_iter().cloned());
+        }
+        chosen.args.kernels.kernel = std::iter::once(first).chain(same).cloned().collect();
+        (chosen.drafted, chosen.manifest) = self.drafted(&chosen.args, SizesFrom::Kernels)?;
+        Ok(true)
     }
 
     /// Outcomes of a silent run.

@@ -353,7 +353,9 @@ impl Batch<'_> {
         identity: &Identity,
         refusal: CompileFailure,
     ) -> Result<(Vec<u8>, Compiled), CompileFailure> {
-        let may_compile = identity.includes_host_headers || log::needs_nvcc(&refusal.log);
+        let may_compile = identity.includes_host_headers
+            || log::needs_nvcc(&refusal.log)
+            || host_headers::lacks_warp_function(&refusal.log);
         let Some(nvcc) = self.options.on_demand.as_ref().filter(|_| may_compile) else { return Err(refusal) };
         let nvcc = nvcc.nvcc(self.toolkit).map_err(|lack| CompileFailure {
             summary: format!("{}; nvcc, which compiles host code, cannot be used: {lack}", refusal.summary),
@@ -406,8 +408,9 @@ impl Batch<'_> {
                 absent.extend(log::header_of_error(&why, &source).filter(|header| !absent.contains(header)));
                 let half =
                     if is_narrow { reached_half(&source, &absent, &roots) } else { device_half(&source, &absent) };
-                let Some(half) = half else { break };
-                let text = if absent.is_empty() { half } else { host_headers::instead(&absent, &path) + &half };
+                let is_enough = host_headers::lacks_warp_function(&refused.summary);
+                let Some(half) = half.or_else(|| is_enough.then(|| source.clone())) else { break };
+                let text = host_headers::instead(&absent, &refused.summary, &path) + &half;
                 let half = Identity { replaced: Some(Replaced { text, log: log.to_owned() }), ..identity.clone() };
                 match self.compile_with(installed, unit, &half, &note) {
                     Err(failure) => why = failure.summary,

@@ -216,6 +216,11 @@ impl Draft {
         self.variants.iter().map(|variant| variant.name.as_str())
     }
 
+    /// Whether the first kernel has dynamic shared memory.
+    pub fn has_dynamic_memory(&self) -> bool {
+        self.variants.first().is_some_and(|variant| variant.shared.is_some())
+    }
+
     /// Power of two near the default first size on the simulator, if that is none.
     pub fn whole_size(&self) -> Option<&str> {
         self.defaults[1].split_once(" - ").map(|(power, _)| power)

@@ -29,6 +29,15 @@ const STAND_INS: [i128; 6] = [1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_
 /// Maximum number of threads of a launch that does not follow from a size.
 const MOST_FIXED_THREADS: i128 = 1 << 20;
 
+/// Divisor of the sizes of matrices that tensor cores compute: the largest tile of a block that is common.
+const MATRIX_TILE: usize = 128;
+
+/// Whether a token is of loads or products of tiles in tensor cores.
+fn is_of_tiles(token: &str) -> bool {
+    let is_instruction = ["cp.async", "ldmatrix", "mma."].iter().any(|word| token.contains(word));
+    token == "load_matrix_sync" || (token.starts_with('"') && is_instruction)
+}
+
 /// Maximum length of a buffer of the source's own size.
 const MOST_FIXED_ELEMENTS: i128 = 1 << 24;
 
@@ -294,12 +303,8 @@ impl Plan<'_> {
             self.meanings.insert(*position, meaning);
         }
         let has_vectors = self.kernels.iter().any(|wanted| {
-            // Copies of 16 bytes and loads of matrices need rows that are as aligned as vectors.
-            let is_vector_token = |token: &str| {
-                runner_cuda_source::source::is_vector_name(token)
-                    || token == "load_matrix_sync"
-                    || (token.starts_with('"') && ["cp.async", "ldmatrix"].iter().any(|word| token.contains(word)))
-            };
+            // Rows of matrices that are loaded in tiles are as aligned as vectors.
+            let is_vector_token = |token: &str| runner_cuda_source::source::is_vector_name(token) || is_of_tiles(token);
             wanted.signature.body.as_ref().is_some_and(|body| body.mentions(is_vector_token))
                 || wanted
                     .signature
@@ -496,7 +501,16 @@ impl Plan<'_> {
     fn grain(&self) -> usize {
         // The product of many sizes must fit in memory, and a shared array in a block's.
         let is_small = self.sizes.len() > 3 || self.shared_grows();
+        if self.has_tiles() {
+            return MATRIX_TILE;
+        }
         if !is_small && self.kernels.iter().any(|wanted| dimensions(wanted) == 1) { 256 } else { 32 }
+    }
+
+    /// Whether a kernel computes with the tiles of tensor cores.
+    fn has_tiles(&self) -> bool {
+        let bodies = self.kernels.iter().filter_map(|wanted| wanted.signature.body.as_ref());
+        bodies.into_iter().any(|body| body.mentions(is_of_tiles))
     }
 
     /// Whether a launch's dynamic shared memory grows with a size.
@@ -888,6 +902,8 @@ impl Plan<'_> {
                 .map(|(known, _)| *known)
         };
         let is_open = found.iter().all(|(_, is_open)| *is_open);
+        // A tile's last elements are loaded by the address of the first of 16 bytes.
+        let known = known.map(|known| if self.has_tiles() { ceil_div(known, 8) * 8 } else { known });
         match known.filter(|known| *known > 0) {
             Some(known) if !(is_open && is_input) => {
                 self.describe(known, [256, 1, 1]).unwrap_or_else(|| default.to_owned())
@@ -1024,6 +1040,7 @@ impl Plan<'_> {
             _ => [6, 4],
         };
         exponents.map(|exponent| match is_whole {
+            true if self.has_tiles() && degree > 1 => MATRIX_TILE.to_string(),
             // Multiples of the block size that are not powers of two.
             true if exponent >= 16 => format!("2**{exponent} - 2**12"),
             true if exponent >= 10 && self.grain() == 256 => format!("2**{exponent} - 2**8"),
