@@ -905,6 +905,8 @@ impl Plan<'_> {
         // A tile's last elements are loaded by the address of the first of 16 bytes.
         let known = known.map(|known| if self.has_tiles() { ceil_div(known, 8) * 8 } else { known });
         match known.filter(|known| *known > 0) {
+            // A guard of the file's own size, of which the grid covers a part.
+            Some(known) if self.of.is_empty() && known > MOST_FIXED_ELEMENTS => default.to_owned(),
             Some(known) if !(is_open && is_input) => {
                 self.describe(known, [256, 1, 1]).unwrap_or_else(|| default.to_owned())
             }
@@ -924,7 +926,8 @@ impl Plan<'_> {
             let mut names = 0;
             bytes.visit(&mut |part| names += usize::from(matches!(part, Expression::Name(_))));
             let is_kept = self.of.keys().all(|position| self.kept.contains_key(position));
-            (names > 0 || is_kept).then_some(())?;
+            let is_small = self.launch(kernel)?.integer(&bytes).is_none_or(|bytes| bytes <= size * MOST_FIXED_ELEMENTS);
+            (names > 0 || (is_kept && is_small)).then_some(())?;
             elements(&bytes, size)
         })
     }
@@ -995,7 +998,7 @@ impl Plan<'_> {
         for size in &self.sizes {
             for rim in -16..=16 {
                 let side = size.stand_in + rim;
-                if value % side == 0 && value / side > 1 && (value / side < value) {
+                if side > 1 && value % side == 0 && value / side > 1 {
                     let other = self.describe(value / side, sides)?;
                     let side = if rim == 0 { size.name.clone() } else { format!("({} + {rim})", size.name) };
                     return Some(format!("{side} * {}", grouped(&other)));

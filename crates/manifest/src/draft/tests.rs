@@ -293,3 +293,16 @@ fn a_block_keeps_to_the_bound_of_its_kernel_and_a_small_grid_has_a_block() {
     assert!(text("two").contains("block  = [\"8\", \"8\"]"), "{}", text("two"));
     assert!(text("few").contains("grid   = [\"max(1, n / 65536)\"]"), "{}", text("few"));
 }
+
+#[test]
+fn a_small_size_of_the_file_does_not_divide_by_zero_and_a_huge_length_is_not_taken() -> Result<(), Vec<String>> {
+    let source = "__global__ void spread(float *x, int n) { for (int i = 0; i < n; i++) x[blockIdx.x * 79190 + i] = 1; }\n\
+                  __global__ void huge(float *y) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < 100000000) y[i] = 1; }\n\
+                  int main() { float *x; int n = 5; spread<<<4, 64>>>(x, n); cudaMalloc(&x, 100000000 * sizeof(float));\n\
+                  huge<<<781250, 128>>>(x); }\n";
+    draft_of(source, &["spread"], |_| {})?;
+    let [text, _] = draft_of(source, &["huge"], |_| {})?;
+    // As long as the grid reaches, which covers a part of the file's elements.
+    assert!(text.contains("len    = \"n * n\"") && text.contains("ceil_div(n * n, block)"), "{text}");
+    Ok(())
+}
