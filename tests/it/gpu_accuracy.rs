@@ -18,8 +18,9 @@ use runner_compile::{Cache, CompileOptions, Network, Requirement, Target, Toolki
 use runner_stats::median;
 use runner_types::{ElementType, ReferenceTimes, SurveyRequest};
 
-/// Set in child processes: those that only time, those that CUPTI traces, and the one that a profiler watches.
+/// Set in child processes to what they do: `timed`, `traced` by CUPTI, or `profiled`.
 const SIDE: &str = "RUNNER_ACCURACY_SIDE";
+/// File with the output of Nsight Compute.
 const NCU: &str = "RUNNER_ACCURACY_NCU";
 const TABLE: &str = "RUNNER_ACCURACY_TABLE";
 /// Launches of each kernel under the profiler; the first is discarded.

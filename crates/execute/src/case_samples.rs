@@ -10,7 +10,7 @@ use runner_backend::{Series, Timing};
 use runner_stats::median_interval;
 use runner_types::{Look, MeasurePlan, Note, Regime, Round, ThrottleReason, Unit};
 
-/// Confidence level of the interval that decides when to stop.
+/// Confidence level of the interval that ends the sampling.
 const CONFIDENCE: f64 = 0.95;
 
 /// Minimum number of samples before a case may be given up.

@@ -44,7 +44,7 @@ pub fn find_mismatch(
             let plan = plan.ok_or_else(|| Stop::unresolved(format!("there is no buffer `{name}`")))?;
             Ok::<_, Stop>(Operand::Bytes { element: plan.element, bytes: store.borrow_mut().input(plan)? })
         });
-        // Without a bound, only the tolerance decides.
+        // Without a bound, only the tolerance applies.
         bounds.map_or_else(|_| vec![0.0; elements.len()], |bounds| bounds.into_iter().map(|b| b * unit).collect())
     };
     let typical = OnceCell::new();

@@ -5,7 +5,7 @@ use runner_lang::format::{rough, thousands};
 use runner_results::analyse::{self, Cost, Difference, is_baseline};
 use runner_types::{CaseRecord, DeviceInfo, Outcome, Records, Verdict};
 
-/// Counters that decide if nothing is timed: machine instructions, or PTX instructions if there is no machine code.
+/// Counters to compare if nothing is timed: machine instructions, or PTX instructions if there is no machine code.
 const WORK: [(&str, &str); 2] = [("inst_executed", "machine instructions"), ("ptx_inst_executed", "PTX instructions")];
 
 /// A variant paired with the one that it is compared with, over all groups.

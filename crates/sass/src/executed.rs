@@ -6,9 +6,9 @@
 //! stores, atomics, barriers and warp-wide instructions. The counts of other blocks follow from theirs, even for blocks
 //! without any PTX instruction.
 //!
-//! Where that is not enough, instructions of a block that agree with each other decide. The iterations of a loop are
-//! attributed to the longest copies of its body first. If the iterations of each warp were not counted, all warps are
-//! assumed to run equally many.
+//! Where that is not enough, the count on which most instructions of a block agree is used. The iterations of a loop
+//! are attributed to the longest copies of its body first. If the iterations of each warp were not counted, all warps
+//! are assumed to run equally many.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

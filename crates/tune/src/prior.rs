@@ -13,7 +13,7 @@ use runner_results::journal::read_records;
 const TAKEN: usize = 8;
 
 /// Reads the best configurations from a `--prior` file, best first: records of a report, T4 or a table. If the file
-/// lacks the objective, its own objective decides.
+/// lacks the objective, its own objective is used.
 pub fn read_prior(path: &Path, objective: &Objective) -> Result<Vec<Values>, TuneError> {
     let refused = |why: String| TuneError::Usage(format!("--prior {}: {why}", path.display()));
     let mut known = if path.extension().is_some_and(|end| end == "jsonl") {

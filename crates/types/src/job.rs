@@ -38,7 +38,7 @@ pub enum Sharing {
     #[default]
     Alone,
     /// This process is the first and takes only its share of the samples. The cases state how many processes follow;
-    /// otherwise the spread between processes decides.
+    /// otherwise the number follows from the spread between processes.
     First { spread: Option<Spread> },
 }
 

@@ -16,17 +16,21 @@ pub(super) struct Guide {
     asked: usize,
 }
 
-/// One in `EVERY` proposals comes from the process itself, cycling through the goals in `OWN`. This reaches basins that
-/// the strategy's own steps do not lead to, and takes the last step from a nearly optimal point. SMAC (Hutter et al.,
-/// 2011) interleaves random points for the same reason.
+/// One in this many proposals comes from the process itself. This reaches basins that the strategy's own steps do not
+/// lead to, and takes the last step from a nearly optimal point. SMAC (Hutter et al., 2011) interleaves random points
+/// for the same reason.
 const EVERY: usize = 3;
+/// Goals of these proposals, in turn.
 const OWN: [Goal; 3] = [Goal::Bound(1.0), Goal::Bound(2.0), Goal::Near(0.5)];
 
-/// Candidates for the start of a walk: `STARTS` random points, and `KICKS` points that differ in `KICKED` parameters
-/// from one of the best `ELITE` points. Such kicks are used in iterated local search (Lourenço et al., 2003).
+/// Number of random points among the candidates for the start of a walk.
 const STARTS: usize = 1000;
+/// Number of candidates that are close to one of the best points. Such kicks are used in iterated local search
+/// (Lourenço et al., 2003).
 const KICKS: usize = 100;
+/// Number of parameters that a kick changes.
 const KICKED: usize = 2;
+/// Number of best points that are kicked.
 const ELITE: usize = 6;
 /// Number of standard deviations in the confidence bound that selects the start. A large value favours unknown regions.
 const FAR: f64 = 2.0;

@@ -13,17 +13,22 @@ use ptx_parser::{Operand, ScalarType};
 
 use ScalarType::{S32, U32};
 
-/// Selectors. A selector's index is its number in a mode. Operands with [`WORD`] in their mode use the whole register.
+/// Selectors. A selector's index is its number in a mode.
 const SELECTORS: [&str; 6] = ["b0", "b1", "b2", "b3", "h0", "h1"];
+/// Number in the mode of an operand that is the whole register.
 const WORD: u32 = 7;
 
-/// Bit positions of the selectors of the destination and both sources in a mode, three bits each.
+/// Bit position in a mode of the destination's selector, which has three bits.
 const SELECT_D: u32 = 0;
+/// Bit position of the first source's selector.
 const SELECT_A: u32 = 3;
+/// Bit position of the second source's selector.
 const SELECT_B: u32 = 6;
-/// Signedness of the destination and of both sources.
+/// Mode bit of a signed destination.
 const SIGNED_D: u32 = 1 << 9;
+/// Mode bit of a signed first source.
 const SIGNED_A: u32 = 1 << 10;
+/// Mode bit of a signed second source.
 const SIGNED_B: u32 = 1 << 11;
 const SATURATE: u32 = 1 << 12;
 /// Mode bits of the secondary operation, at most one of which is set.
@@ -32,11 +37,15 @@ const MIN: u32 = 1 << 14;
 const MAX: u32 = 1 << 15;
 /// Mode bit of a shift that takes its amount modulo 32.
 const WRAP: u32 = 1 << 16;
-/// Mode bits of `vmad`: negates the product or the addend, adds one, or shifts the sum right.
+/// Mode bit of `vmad` that negates the product.
 const NEGATE_PRODUCT: u32 = 1 << 17;
+/// Mode bit of `vmad` that negates the addend.
 const NEGATE_ADDEND: u32 = 1 << 18;
+/// Mode bit of `vmad` that adds one.
 const PLUS_ONE: u32 = 1 << 19;
+/// Mode bit of `vmad` that shifts the sum right by 7.
 const SHIFT_7: u32 = 1 << 20;
+/// Mode bit of `vmad` that shifts the sum right by 15.
 const SHIFT_15: u32 = 1 << 21;
 
 /// Lowers `vadd`, `vsub`, `vabsdiff`, `vmin` and `vmax`.

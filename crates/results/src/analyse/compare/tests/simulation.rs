@@ -22,8 +22,9 @@ const CONSTANT: f64 = 20.0;
 /// True standard deviation between processes, as a fraction of the time.
 const RELATIVE: f64 = 5e-4;
 
-/// One in `WILD` kernels varies more, by the factor `WILDER`.
+/// One in this many kernels varies more.
 const WILD: i64 = 10;
+/// Factor by which such kernels vary more.
 const WILDER: f64 = 3.0;
 
 struct Source(ChaCha8Rng);
