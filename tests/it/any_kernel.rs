@@ -64,7 +64,7 @@ fn a_field_that_a_struct_lacks_or_that_is_of_another_size_is_named() {
     let said = ran("{ y = \"y\", shape = { rows = \"i64(1)\" } }");
     assert!(said.contains("the field `shape.rows` has 4 bytes in the kernel's struct, but 8 are passed"), "{said}");
     let said = ran("{ y = \"y\", more = [{ rows = \"i32(1)\" }, { rows = \"i32(1)\" }, { rows = \"i32(1)\" }] }");
-    assert!(said.contains("`more[2].rows` lies beyond the end of `more` in the kernel's struct"), "{said}");
+    assert!(said.contains("`more[2].rows` is beyond the end of `more` in the kernel's struct"), "{said}");
 }
 
 #[test]

@@ -257,7 +257,8 @@ pub(super) fn overload(kernel: &str) -> Cow<'_, str> {
 }
 
 fn c_string(text: &str) -> Result<CString, Refusal> {
-    CString::new(text).map_err(|_| Refusal::Program("error: the source or an option holds a null character".to_owned()))
+    CString::new(text)
+        .map_err(|_| Refusal::Program("error: the source or an option contains a null character".to_owned()))
 }
 
 /// Architecture to compile for with a compiler that supports `supported`, and the resulting kind of code.

@@ -308,5 +308,5 @@ impl Expected {
 
 fn plan_of<'j>(job: &'j CaseJob, name: &str) -> Result<&'j BufferPlan, Stop> {
     let plan = job.buffers.iter().find(|b| b.name == name);
-    plan.ok_or_else(|| Stop::unresolved(format!("a reference names a buffer `{name}` that the case does not have")))
+    plan.ok_or_else(|| Stop::unresolved(format!("a reference uses a buffer `{name}` that the case does not have")))
 }

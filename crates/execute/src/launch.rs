@@ -168,7 +168,7 @@ pub fn resolve(
 }
 
 fn persisted(plan: &Persist, buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<Persist<BufferId>, Stop> {
-    let missing = || format!("`persist` names a buffer `{}` that the case does not have", plan.buffer);
+    let missing = || format!("`persist` refers to a buffer `{}` that the case does not have", plan.buffer);
     let buffer = buffer(&plan.buffer).ok_or_else(|| Stop::unresolved(missing()))?;
     Ok(Persist { buffer, ratio: plan.ratio })
 }

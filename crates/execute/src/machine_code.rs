@@ -93,7 +93,7 @@ pub fn read_listings(compiled: &Compiled) -> Result<Vec<Listing>, String> {
         None => return Err("no machine code was generated from the PTX".to_owned()),
     };
     let listings = sealed::read(path).and_then(|json| serde_json::from_slice(&json).ok());
-    listings.ok_or_else(|| unreadable(path, "it was changed or removed meanwhile; run again"))
+    listings.ok_or_else(|| unreadable(path, "it was changed or removed in the meantime; run again"))
 }
 
 fn unreadable(path: &Path, why: &str) -> String {

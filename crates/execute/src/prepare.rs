@@ -193,7 +193,7 @@ fn resolve_call(bench: &mut Bench<'_>, body: &DeviceBody, plan: &HostPlan) -> Re
 fn resolve_copy(bench: &Bench<'_>, body: &DeviceBody, from: &str, to: &str) -> Result<Step, Stop> {
     let find = |name: &str| {
         let buffer = body.slot(name).and_then(|slot| bench.store.get(slot));
-        buffer.ok_or_else(|| Stop::unresolved(format!("the copy names a buffer `{name}` that the case lacks")))
+        buffer.ok_or_else(|| Stop::unresolved(format!("the copy uses a buffer `{name}` that the case does not have")))
     };
     let (source, target) = (find(from)?, find(to)?);
     let (size, room) = (source.plan.bytes().0, target.plan.bytes().0);
@@ -227,7 +227,8 @@ fn resolve_steps(
 
 fn resolve_step(plan: &StepPlan, launches: &[Step], buffer: &dyn Fn(&str) -> Option<BufferId>) -> Result<Step, Stop> {
     let memory = |name: &str| {
-        buffer(name).ok_or_else(|| Stop::unresolved(format!("a step names a buffer `{name}` that the case lacks")))
+        buffer(name)
+            .ok_or_else(|| Stop::unresolved(format!("a step uses a buffer `{name}` that the case does not have")))
     };
     Ok(match plan {
         StepPlan::Launch(index) => {

@@ -26,7 +26,7 @@ pub fn read_actual(bench: &mut Bench<'_>, case: &ReadyCase<'_>, check: &CheckPla
 pub fn read_buffer(bench: &mut Bench<'_>, case: &ReadyCase<'_>, name: &str) -> Result<Operand, Stop> {
     let slot = case.slot_after(bench, name);
     let Some((slot, plan)) = slot.and_then(|slot| Some((slot, bench.store.get(slot)?.plan.clone()))) else {
-        return Err(Stop::unresolved(format!("the check names a buffer `{name}` that the case does not have")));
+        return Err(Stop::unresolved(format!("the check uses a buffer `{name}` that the case does not have")));
     };
     if plan.access == Access::In {
         return Ok(Operand::Bytes { element: plan.element, bytes: bench.store.input(&plan)? });

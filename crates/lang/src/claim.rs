@@ -141,7 +141,7 @@ impl ClaimProgram {
         let claim = Self { left: quantity(left)?, relation, right: quantity(right)? };
         if claim.results().is_empty() {
             let functions = ClaimFunction::NAMES.join(", ");
-            let error = ExprError::new("the claim names no result, so it is always true or always false").at(at);
+            let error = ExprError::new("the claim uses no result, so it is always true or always false").at(at);
             return Err(error.hint(format!("results are {functions}")));
         }
         Ok(claim)
@@ -470,7 +470,7 @@ mod tests {
     fn what_is_no_claim_is_refused_at_its_place() {
         for (text, message, part) in [
             ("speedup(\"a\", \"b\")", "one comparison", "speedup(\"a\", \"b\")"),
-            ("1 < 2", "names no result", "1 < 2"),
+            ("1 < 2", "uses no result", "1 < 2"),
             ("spedup(\"a\", \"b\") > 1", "no result `spedup`", "spedup"),
             ("speedup(\"a\") > 1", "takes 2 names", "speedup"),
             ("time(n) > 1", "names in quotes", "n"),

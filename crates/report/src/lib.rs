@@ -80,7 +80,7 @@ pub enum RenderError {
         message: String,
     },
     /// A row of a table could not be written.
-    #[error("the table of results failed: {0}")]
+    #[error("the table of results cannot be written: {0}")]
     Csv(#[from] ::csv::Error),
     /// A value cannot be represented in JSON.
     #[error("the records cannot be written as JSON: {0}")]

@@ -28,7 +28,7 @@ pub const VIEW_VERSION: u32 = 1;
 
 /// Templates that can be listed and exported, with their descriptions.
 pub const SHIPPED: [(&str, &str, &str); 8] = [
-    (REPORT, "the page of a report; `template` of a manifest replaces it", REPORT_TEXT),
+    (REPORT, "the page of a report; `template` in a manifest replaces it", REPORT_TEXT),
     (PAGE, "the page of runner report --html", PAGE_TEXT),
     (CHANGES, "the page of runner compare and runner history with --format html", CHANGES_TEXT),
     (CHART, "a chart of a report or a history", CHART_TEXT),

@@ -78,7 +78,7 @@ pub fn run(
         if let RunEnd::Environment(why) = &end
             && context.devices > 1
         {
-            lock(&shared).known.say(&format!("device {place} takes no more configurations: {why}"));
+            lock(&shared).known.say(&format!("device {place} gets no more configurations: {why}"));
         }
         end
     };

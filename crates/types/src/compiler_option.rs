@@ -119,7 +119,7 @@ const SET_BY_KEYS: [(&[&str], &str); 8] = [
     (&["maxrregcount"], "write `max_registers`"),
     (&["D", "define-macro"], "write `defines`"),
     (&["I", "include-path"], "write `include_paths`"),
-    (&["o", "output-file"], "the program names its files itself"),
+    (&["o", "output-file"], "the program chooses its file names"),
     (&["rdc", "relocatable-device-code", "dc", "device-c"], "write `relocatable = true`"),
     (&["l", "library"], "write `libraries` in a `host` variant"),
 ];

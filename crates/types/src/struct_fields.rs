@@ -102,10 +102,10 @@ pub fn lay_out(fields: &[NamedField], mangled: &str) -> Result<(Vec<u8>, Vec<Fie
         }
         let is_element = |array: &str| field.path.strip_prefix(array).is_some_and(|rest| rest.starts_with('['));
         if let Some((array, _)) = arrays.iter().find(|(array, at)| is_element(array) && !at.contains(&begin)) {
-            return Err(format!("`{}` lies beyond the end of `{array}` in the kernel's struct", field.path));
+            return Err(format!("`{}` is beyond the end of `{array}` in the kernel's struct", field.path));
         }
         let Some(to) = bytes.get_mut(begin..begin + given) else {
-            return Err(format!("the field `{}` does not lie in the struct of {size} bytes", field.path));
+            return Err(format!("the field `{}` is outside the struct of {size} bytes", field.path));
         };
         to.copy_from_slice(&field.bytes);
         addresses.extend(field.addresses.iter().map(|one| FieldAddress { at: begin + one.at, ..one.clone() }));

@@ -247,7 +247,7 @@ impl Drop for Module {
 }
 
 fn c_name(call: &'static str, name: &str) -> Result<CString, DeviceError> {
-    CString::new(name).map_err(|_| DeviceError::Driver { call, message: format!("the name {name:?} holds a NUL") })
+    CString::new(name).map_err(|_| DeviceError::Driver { call, message: format!("the name {name:?} contains a NUL") })
 }
 
 fn with_name(error: DeviceError, what: &str, name: &str) -> DeviceError {

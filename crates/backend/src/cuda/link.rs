@@ -172,7 +172,7 @@ fn not_linked(error: &DeviceError, log: &[u8]) -> DeviceError {
 fn c_path(path: &Path) -> Result<CString, DeviceError> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| DeviceError::Driver {
         call: "cuLinkAddFile",
-        message: format!("the path {} holds a NUL", path.display()),
+        message: format!("the path {} contains a NUL", path.display()),
     })
 }
 

@@ -143,7 +143,7 @@ impl Table {
             Some(end) if end <= buffer.bytes => Ok(buffer.address + offset as sys::CUdeviceptr),
             _ => Err(DeviceError::Driver {
                 call: "copy",
-                message: format!("{bytes} bytes from {offset} do not lie in a buffer of {}", buffer.bytes),
+                message: format!("{bytes} bytes at offset {offset} are outside a buffer of {}", buffer.bytes),
             }),
         }
     }
@@ -382,7 +382,7 @@ mod tests {
         assert_eq!(table.stretch(small, 60, 40), Ok(4156));
         assert_eq!(
             table.stretch(small, 60, 41).map_err(|e| e.to_string()),
-            Err("copy: 41 bytes from 60 do not lie in a buffer of 100".to_owned())
+            Err("copy: 41 bytes at offset 60 are outside a buffer of 100".to_owned())
         );
         assert!(table.stretch(small, usize::MAX, 2).is_err());
         let copied = |from, to| {

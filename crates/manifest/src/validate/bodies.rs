@@ -150,7 +150,7 @@ fn expected_failures(
     };
     let conditions = given.value.conditions();
     if conditions.is_empty() && !ctx.faulty(&given.span) {
-        let fault = Diagnostic::at(given.span.clone(), "`fails` names no way to fail");
+        let fault = Diagnostic::at(given.span.clone(), "`fails` lists no way to fail");
         ctx.fault(fault.hint("write a way and its condition, as in { trap = \"n > 64\" }"));
     }
     let mut expected = Vec::new();
@@ -255,7 +255,7 @@ fn reference(ctx: &mut Context, cpu: &Reference, variant: &DeclaredVariant, decl
     let used = checks::reference(ctx, cpu, CheckedVariants { declared, variants: &[variant] });
     before_launch(ctx, &used);
     if cpu.buffers().is_empty() {
-        let fault = Diagnostic::at(cpu.span.clone(), "`cpu` computes nothing: it names no buffer");
+        let fault = Diagnostic::at(cpu.span.clone(), "`cpu` computes nothing: it uses no buffer");
         ctx.fault(fault.hint("write a reference function, such as `sum(input)`"));
     }
 }

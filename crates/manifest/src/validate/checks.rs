@@ -127,7 +127,7 @@ fn actual_side(ctx: &mut Context, actual: &Reference, of: CheckedVariants<'_>) {
     }
     let written = used.iter().any(|(_, access, _)| *access != Access::In);
     if !written && !ctx.faulty(&actual.span) && !of.variants.is_empty() {
-        let what = if actual.buffers().is_empty() { "names no buffer" } else { "names only `in` buffers" };
+        let what = if actual.buffers().is_empty() { "uses no buffer" } else { "uses only `in` buffers" };
         let message = format!("`actual` {what}: no kernel writes it");
         ctx.fault(Diagnostic::at(actual.span.clone(), message).hint("name a buffer that kernels write"));
     }

@@ -58,7 +58,7 @@ fn work(ctx: &mut Context, that: &ClaimText, result: &Measured, raw: &RawManifes
     let is_stated = raw.work.is_some() || declared.variants.iter().any(|variant| variant.has_own_work);
     if needs_bytes && !is_stated {
         let message =
-            format!("`{}` needs the bytes of [work], which this manifest does not state", result.function.name());
+            format!("`{}` needs `bytes` in [work], which this manifest does not state", result.function.name());
         ctx.fault(Diagnostic::at(that.span.clone(), message).hint("add [work] with `bytes`"));
     }
 }
@@ -75,7 +75,7 @@ fn shared(ctx: &mut Context, condition: &Expression, compare: &[String], declare
     let shared = Names { known, ..Names::default() };
     ctx.known(condition, &[&shared]);
     if let Some(value) = ctx.constant(condition) {
-        let message = format!("`where` is {value} for every group: it names no axis");
+        let message = format!("`where` is {value} for every group: it uses no axis");
         ctx.fault(Diagnostic::at(condition.span.clone(), message));
     }
 }

@@ -49,7 +49,7 @@ fn condition(ctx: &mut Context, when: &Expression, declared: &Declared) {
         ctx.known(when, &[&all]);
     }
     if let Some(value) = ctx.constant(when) {
-        let message = format!("`when` is {value} for every cell: it names no axis");
+        let message = format!("`when` is {value} for every cell: it uses no axis");
         ctx.fault(Diagnostic::at(when.span.clone(), message));
     }
 }

@@ -12,8 +12,7 @@ pub fn allocation(ctx: &mut Context, name: &At<String>, fields: &RawBuffer, acce
         return Allocation::Once;
     };
     if access != Access::Scratch || fields.symbol.is_some() {
-        let message =
-            format!("buffer `{}` cannot be allocated anew in each run: only `scratch` memory can", name.value);
+        let message = format!("buffer `{}` cannot be allocated in each run: only `scratch` memory can", name.value);
         let hint = if fields.symbol.is_some() {
             "the memory of a `symbol` exists as long as its module"
         } else {

@@ -63,7 +63,7 @@ impl CaseEvaluator<'_> {
             Expectation::Cpp(function) => ExpectPlan::Cpp(self.function(function)?),
         };
         let Some(element) = element_of(&actual, buffers) else {
-            return Err(unresolved("check.actual", "it names no buffer, so there is nothing to check"));
+            return Err(unresolved("check.actual", "it uses no buffer, so there is nothing to check"));
         };
         let place = "check.expect";
         let len = len_of(&actual, buffers).filter(|_| !matches!(self.recipe.body, BodySpec::Cpu(_)));
@@ -79,7 +79,7 @@ impl CaseEvaluator<'_> {
         }
         let mask = recipe.mask.as_ref().map(|mask| mask.resolve(self.scope).place("check.where")).transpose()?;
         if let Some(RefExpr::Constant(value)) = &mask {
-            return Err(unresolved("check.where", &format!("it is {value} for every element, and names no buffer")));
+            return Err(unresolved("check.where", &format!("it is {value} for every element, and uses no buffer")));
         }
         let tolerance = tolerance(&recipe.tolerance, element);
         let whole = whole(&recipe.tolerance, element);

@@ -446,7 +446,8 @@ impl<'r> GroupInRegime<'r> {
         let ceilings = ceilings.ok_or("the machine's ceilings were not measured")?;
         let result = row.result.as_ref();
         let share = result.and_then(|r| roofline::share_of_roof(&row.work, &r.time, r.unit, ceilings));
-        let share = share.ok_or_else(|| format!("the work of `{name}` is not stated, or it is timed on the host"))?;
+        let share =
+            share.ok_or_else(|| format!("the work of `{name}` is not stated, or `{name}` is timed on the host"))?;
         Ok(time.divides(share * time.point))
     }
 

@@ -55,7 +55,7 @@ fn of_shards(whole: &Path, files: &[PathBuf]) -> Result<Vec<Stored>, ReadError> 
         let records = analyse::records_of_groups(part.into_run_events(), groups).map_err(no_run)?;
         let mut warnings = joined.warnings.clone();
         if !is_whole {
-            warnings.push(format!("{place} lacks shards or cases: `runner merge {place}` names them"));
+            warnings.push(format!("{place} lacks shards or cases; `runner merge {place}` lists them"));
         }
         Ok(Stored { place: place.clone(), folder: folder.clone(), records, warnings })
     };

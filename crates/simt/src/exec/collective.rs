@@ -17,7 +17,7 @@ pub fn members(cx: &mut Context<'_>, i: &Ins, slot: Slot) -> Result<u32, *const 
     let mask = masks.0[cx.first_lane()];
     if mask & cx.mask != cx.mask {
         let missing = cx.mask & !mask;
-        let message = format!("a lane executes a warp operation whose mask {mask:#010x} does not name it");
+        let message = format!("a lane executes a warp operation whose mask {mask:#010x} does not include it");
         return Err(cx.trap(i, TrapKind::Shuffle, missing, message));
     }
     let wanted = mask & cx.alive();

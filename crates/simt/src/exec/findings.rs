@@ -322,8 +322,8 @@ fn lint(launch: &LaunchState<'_>, linear: u32, hazard: &Hazard) -> String {
     }
     if hazard.fault == Fault::Absent {
         return format!(
-            "kernel `{}`: lanes {:#010x} exit without executing the warp operation at {now} whose mask names them; \
-             CUDA leaves its result undefined: name only lanes that execute it (block {}, thread {})",
+            "kernel `{}`: lanes {:#010x} exit without executing the warp operation at {now} whose mask includes them; \
+             CUDA leaves its result undefined: include only lanes that execute it (block {}, thread {})",
             launch.kernel.name,
             hazard.offset,
             named(block(launch, linear)),

@@ -133,7 +133,7 @@ impl<'a> Globals<'a> {
                 let base = base.ok_or_else(|| SimError::Load {
                     kernel: v.name.to_owned(),
                     place: format!("line {} of the PTX", v.line),
-                    message: format!("the initial value names `{symbol}`, which is not declared"),
+                    message: format!("the initial value refers to `{symbol}`, which is not declared"),
                 })?;
                 base.wrapping_add(offset as u64)
             }

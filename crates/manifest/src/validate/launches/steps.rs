@@ -150,7 +150,7 @@ fn check_until(ctx: &mut Context, place: &LaunchContext<'_>, condition: &Express
     names.known.extend(buffers.iter().cloned());
     ctx.known(condition, &[&names]);
     if !condition.names().iter().any(|name| buffers.contains(name)) && !ctx.faulty(&condition.span) {
-        let message = format!("`until` names no buffer, so `{}` never changes", condition.text());
+        let message = format!("`until` uses no buffer, so `{}` never changes", condition.text());
         ctx.fault(Diagnostic::at(condition.span.clone(), message).hint("compare a buffer: until = \"changed == 0\""));
     }
 }

@@ -96,7 +96,7 @@ impl Columns {
         })?;
         if counts.len() > self.line_counters.len() {
             return Err(format!(
-                "a line has {} counts, but the header names {}",
+                "a line has {} counts, but the header lists {}",
                 counts.len(),
                 self.line_counters.len()
             ));
