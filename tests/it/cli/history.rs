@@ -240,7 +240,7 @@ fn what_has_no_history_says_why() {
     };
     refused(&["new"], 2, "new is not in revision `HEAD`, so it has no history");
     refused(&[REPORT, "topic.."], 2, "git knows no revision `topic` here");
-    refused(&[REPORT, "main..main"], 2, "no commit of this range changed a report");
+    refused(&[REPORT, "main..main"], 2, "no commit in this range changed a report");
     refused(&[REPORT, "--variant", "none"], 2, "no timed case of");
     refused(&[REPORT, "--filter", "m > 1"], 2, "m");
     refused(&["/"], 2, "name a folder of reports in it");
@@ -329,7 +329,7 @@ fn a_revision_that_cannot_be_read_is_part_of_the_verdict() {
     let verdict = text.lines().next().unwrap();
     assert!(verdict.contains(" in the history of 4 cases; 2 of 17 revisions could not be read"), "{verdict}");
     assert_eq!(text.matches("Not read: ").count(), 2, "{text}");
-    assert!(text.contains("lines of cases, but"), "{text}");
+    assert!(text.contains("case lines, but"), "{text}");
     assert!(text.contains("15 measured revisions"), "{text}");
 }
 

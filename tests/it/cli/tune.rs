@@ -424,16 +424,17 @@ fn what_the_simulator_finds_beyond_a_bound_is_put_last_and_the_page_says_how_oft
     let said = "6 configurations had at least twice the median";
     let page = read("search.md");
     assert!(
-        page.contains(said) && page.contains("1 of all these were evaluated: 0 failed or were no better than"),
+        page.contains(said)
+            && page.contains("Evaluated: 1. Failed, or no better than the median of all evaluations: 0."),
         "{page}"
     );
-    assert!(page.contains("of all evaluations, 1 beat the best of the others."), "{page}");
+    assert!(page.contains("Better than the best of the others: 1."), "{page}");
     // Once no other configurations are left, these are evaluated: they take 2, 3, 4 and 1, 2, 3 steps, and the best
     // other one takes 4.
     run(&[&options[..], &["100%", "--resume"]].concat(), 0);
     let page = read("search.md");
-    assert!(page.contains("6 of all these were evaluated: 1 failed or were no better than"), "{page}");
-    assert!(page.contains("of all evaluations, 5 beat the best of the others."), "{page}");
+    assert!(page.contains("Evaluated: 6. Failed, or no better than the median of all evaluations: 1."), "{page}");
+    assert!(page.contains("Better than the best of the others: 5."), "{page}");
     assert!(run(&["--prune", "none.json"], 2).contains("--prune none.json: cannot read none.json"));
     assert!(run(&["--prune", "small/search.json:nothing"], 2).contains("--prune small/search.json:nothing: "));
 }

@@ -158,7 +158,7 @@ fn a_sequence_has_the_counters_of_each_launch_on_its_rows() {
 #[test]
 fn a_report_says_at_its_top_why_counters_are_missing() {
     let mut counted = records(BackendKind::Cuda, &[1024], &|_, _| Vec::new());
-    counted.header.counters_missing = Some("`ncu` is not found".to_owned());
+    counted.header.counters_missing = Some("`ncu` was not found".to_owned());
     let page = file(&counted, "report.md");
     let (before, _) = page.split_once("Does the simulator").unwrap();
     assert!(

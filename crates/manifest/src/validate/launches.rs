@@ -361,8 +361,8 @@ fn whole(ctx: &mut Context, expression: &Expression, scopes: &[&Names], bounds: 
 /// Validates an argument. `is_laid_out` says whether the kernels' compiler knows the field offsets of structs.
 fn argument(ctx: &mut Context, place: &LaunchContext<'_>, Arg(argument): &Arg, is_laid_out: bool) -> ArgSpec {
     if matches!(argument.value, ArgSpec::Named(_)) && !is_laid_out {
-        let message = "structs with named fields need a kernel in CUDA C++, because only its compiler knows the offsets of the \
-             fields";
+        let message =
+            "structs with named fields need a kernel in CUDA C++, because only its compiler knows their offsets";
         let fault = Diagnostic::at(argument.span.clone(), message);
         ctx.fault(fault.hint("list the fields in the order of their declaration, without names"));
     }

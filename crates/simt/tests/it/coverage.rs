@@ -80,7 +80,7 @@ fn what_is_not_simulated_is_refused_at_load_by_opcode_line_and_kernel() {
         ("stmatrix.sync.aligned.m8n8.x3.shared.b16 [%d1], {%r1};", "expected `.x1`, `.x2` or `.x4`"),
         ("redux.sync.add.f32 %f1, %f2, -1;", "f32 has only `.min` and `.max`"),
         ("cvt.rn.f16x2.e2m3x2 %r1, %h1;", "modifier `.e2m3x2` is not simulated"),
-        ("shfl.up.b32 %r1, %r2, 1, 0;", "has no form without `.sync` for sm_70"),
+        ("shfl.up.b32 %r1, %r2, 1, 0;", "sm_70 and later need the form with `.sync`"),
         ("vadd2.s32.s32.s32 %r1, %r2.h32, %r3, %r1;", "the selector `.h32` of `%r2.h32` is not simulated"),
         ("vadd.s32.s32.s32.min %r1.b0, %r2, %r3, %r1;", "and a secondary operation cannot be combined"),
         ("vadd.s32.s32.s32 %r1.b0, %r2, %r3;", "expected 4 operands, found 3"),
