@@ -162,7 +162,7 @@ fn a_report_says_at_its_top_why_counters_are_missing() {
     let page = file(&counted, "report.md");
     let (before, _) = page.split_once("Does the simulator").unwrap();
     assert!(
-        before.contains("[!WARNING]") && before.contains("Hardware counters are missing: \\`ncu\\` is not found."),
+        before.contains("[!WARNING]") && before.contains("Hardware counters are missing: \\`ncu\\` was not found."),
         "{before}"
     );
 }
