@@ -159,6 +159,17 @@ fn sources_beside(path: &Path) -> Vec<PathBuf> {
     sources
 }
 
+/// Launches of a file's own kernels in another file of its folder, with that file's path.
+fn launches_beside(path: &Path, whole: &Path, known: &[Signature], args: &KernelArgs) -> (Option<String>, Vec<Launch>) {
+    let others = sources_beside(path).into_iter().filter(|other| *other != whole);
+    let read = |other: PathBuf| {
+        let file = KernelFile::read(&other, &args.include_paths, &args.defines).ok()?;
+        let is_launching = known.iter().any(|kernel| kernel.own && launches(&file.host, kernel));
+        is_launching.then(|| (Some(other.display().to_string()), file.host.launches))
+    };
+    others.into_iter().find_map(read).unwrap_or_default()
+}
+
 /// If the sources do not launch a kernel, gives it the launch of another kernel with the same parameters.
 fn adopt_launches(kernels: &mut [Wanted]) {
     for place in 0..kernels.len() {
@@ -269,17 +280,9 @@ fn wanted(
         ));
     }
     let (file, source) = (whole.display().to_string(), (names.source)(&whole));
-    let (launching, elsewhere) = if known.iter().any(|kernel| kernel.own && launches(&host, kernel)) {
-        (None, Vec::new())
-    } else {
-        let others = sources_beside(path).into_iter().filter(|other| *other != whole);
-        let read = |other: PathBuf| {
-            let file = KernelFile::read(&other, &args.include_paths, &args.defines).ok()?;
-            let is_launching = known.iter().any(|kernel| kernel.own && launches(&file.host, kernel));
-            is_launching.then(|| (Some(other.display().to_string()), file.host.launches))
-        };
-        others.into_iter().find_map(read).unwrap_or_default()
-    };
+    let is_launched = known.iter().any(|kernel| kernel.own && launches(&host, kernel));
+    let (launching, elsewhere) =
+        if is_launched { (None, Vec::new()) } else { launches_beside(path, &whole, &known, args) };
     let whole = |signature: &Signature, template: Option<&str>| {
         let all = host.launches.iter().chain(&elsewhere);
         let launches: Vec<&Launch> = all.filter(|launch| launch.kernel == signature.name).collect();

@@ -123,7 +123,9 @@ fn without_records(dir: &Path, found: &mut Vec<PathBuf>) {
     let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
     let mut folders: Vec<PathBuf> = folders.map(|entry| entry.path()).collect();
     folders.sort();
-    folders.iter().for_each(|folder| without_records(folder, found));
+    for folder in &folders {
+        without_records(folder, found);
+    }
 }
 
 /// Records of `dir`. Reads its journal if requested, or if there are no records.

@@ -398,7 +398,7 @@ fn moved_from(files: &Files, path: &str, manifest: &Path) -> Option<String> {
         return None;
     }
     let root = root_of(manifest);
-    let is_gone = |file: &File| file.path.ends_with(".toml") && !root.join(&file.path).exists();
+    let is_gone = |file: &File| is_toml(&file.path) && !root.join(&file.path).exists();
     let gone: Vec<File> = all.into_iter().filter(is_gone).collect();
     let mut alike = Vec::new();
     files
@@ -452,7 +452,7 @@ fn deleted(named: &str, args: &RunArgs, compared: &BTreeSet<&str>, options: &Pla
         };
         let run: BTreeSet<String> = args.manifests.iter().filter_map(|manifest| files.path_of(manifest)).collect();
         let is_gone = |file: &File| {
-            let name = file.path.strip_prefix(&inside).filter(|name| name.ends_with(".toml"));
+            let name = file.path.strip_prefix(&inside).filter(|name| is_toml(name));
             name.is_some_and(|name| is_whole || (!name.contains('/') && !folder.join(name).exists()))
                 && !compared.contains(file.path.as_str())
                 && !run.contains(&file.path)
@@ -564,4 +564,8 @@ pub fn compare(
         }
     }
     Ok(exit)
+}
+
+fn is_toml(path: &str) -> bool {
+    Path::new(path).extension().is_some_and(|extension| extension == "toml")
 }

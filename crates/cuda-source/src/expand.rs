@@ -71,7 +71,7 @@ impl Functions {
             }
             return;
         }
-        let Some(close) = closing(rest, 0) else { return };
+        let Some(close) = closing(rest, 0).filter(|_| rest[0] == "(") else { return };
         let parameters = split(&rest[1..close]).into_iter().filter_map(last_name).map(str::to_owned).collect();
         let body = owned(&rest[close + 1..]);
         self.all.entry((*name).to_owned()).or_default().push(Function {
@@ -279,6 +279,11 @@ mod tests {
             known.add_macro(&tokens(text), *is_call);
         }
         known.expand(&tokens(body)).join(" ")
+    }
+
+    #[test]
+    fn a_macro_without_a_name_is_none() {
+        assert_eq!(expanded("", &[("() const { return a[0]; }", true)], "x = 1;"), "x = 1 ;");
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Expected {
         element: ElementType,
     ) -> Result<Operand, Stop> {
         let place = self.begin_function(store, job, function, element)?;
-        Ok(self.functions[place].value()?)
+        self.functions[place].value()
     }
 
     /// Starts computing a function's value over the buffers, unless it exists or is being computed. Returns its index

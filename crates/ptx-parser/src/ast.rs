@@ -7,8 +7,11 @@ use std::borrow::Cow;
 pub enum Space {
     /// Registers.
     Reg,
+    /// Memory of all threads.
     Global,
+    /// Constant memory.
     Const,
+    /// Memory of a block or of a cluster's blocks.
     Shared,
     /// Local memory of a thread.
     Local,

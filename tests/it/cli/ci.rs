@@ -293,7 +293,7 @@ fn every_experiment_of_the_base_is_run_or_named_as_gone() {
     assert_eq!(code, 1, "{page}");
     for change in
         [(|repository| repository.write("experiments/scale.toml", "# Nothing.\n")) as fn(&Repository), |repository| {
-            fs::rename(repository.path("experiments/scale.toml"), repository.path("scale.toml")).unwrap()
+            fs::rename(repository.path("experiments/scale.toml"), repository.path("scale.toml")).unwrap();
         }]
     {
         let gone = pull_request(change);

@@ -155,8 +155,14 @@ fn run_github(service: &Service, workflow: &Value, repository: &Repository, (nam
     let mut git = Command::new("git");
     let kernels = git.current_dir(repository.folder()).args(["rev-parse", "HEAD:experiments", "HEAD:kernels"]);
     let kernels = String::from_utf8(kernels.output().unwrap().stdout).unwrap().replace('\n', "");
+    // A push of one commit. A pull request is checked out as a merge commit.
+    let parent = Command::new("git").current_dir(repository.folder()).args(["rev-parse", "HEAD^1"]).output().unwrap();
+    let parent = String::from_utf8(parent.stdout).unwrap().trim().to_owned();
+    let (depth, base) = if event == Event::Push { ("0", parent.as_str()) } else { ("2", "HEAD^1") };
     let expand = |text: &str| {
         text.replace("${{ runner.os }}", "Linux")
+            .replace("${{ github.event_name == 'push' && '0' || '2' }}", depth)
+            .replace("${{ github.event_name == 'push' && github.event.before || 'HEAD^1' }}", base)
             .replace("${{ env.RUNNER_SHA256 }}", &hash)
             .replace("${{ hashFiles('experiments/**', 'kernels/**') }}", &kernels)
             .replace("${{ github.event.pull_request.number }}", &event.number())
@@ -182,7 +188,7 @@ fn run_github(service: &Service, workflow: &Value, repository: &Repository, (nam
                 }
                 is_right &= service.run(root.path(), step["run"].as_str().unwrap(), &own, &mut log);
             }
-            Some("actions/checkout") => assert_eq!(step["with"]["fetch-depth"], 2),
+            Some("actions/checkout") => assert_eq!(expand(&text(&step["with"]["fetch-depth"])), depth),
             Some("actions/cache/restore") => {
                 assert_eq!((&step["with"]["path"], &step["id"]), (&"~/.cache/runner".into(), &"cache".into()));
                 key = expand(step["with"]["key"].as_str().unwrap());
@@ -414,7 +420,7 @@ fn a_job_without_the_program_or_with_another_one_says_what_to_set() {
         (URL, &"0".repeat(64), "RUNNER_SHA256 does not match the file at RUNNER_URL: "),
         ("https://example.org/gone", &"0".repeat(64), "unexpected: https://example.org/gone"),
     ] {
-        let variables = [("RUNNER_URL", url), ("RUNNER_SHA256", hash)];
+        let variables = [("RUNNER_URL", url), ("RUNNER_SHA256", hash), ("BASE", "HEAD^1")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut log = String::new();
         assert!(!service.run(root.path(), install, &variables, &mut log) && log.contains(said), "{said}: {log}");

@@ -164,9 +164,10 @@ proptest! {
         ends in any::<[Index; 2]>(),
     ) {
         let bits = element.size() * 8;
-        let (least, most) = match element.is_signed_integer() {
-            true => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
-            false => (0, ((1_i128 << bits) - 1).min(i128::from(i64::MAX))),
+        let (least, most) = if element.is_signed_integer() {
+            (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1)
+        } else {
+            (0, ((1_i128 << bits) - 1).min(i128::from(i64::MAX)))
         };
         let low = least + i128::from(low) % (most - least + 1);
         let high = low + i128::from(span >> (shift % 64)) % (most - low + 1);

@@ -154,12 +154,15 @@ where  = \"mask != 0\"
 [[check]]
 actual";
 
+/// Text of the manifest, its replacement, and the changes that are found.
+type Edit = (&'static str, &'static str, &'static [(Effect, Part)]);
+
 /// Each edit of a manifest that decides whether a result is right is loosened or tightened, or unordered if neither is
 /// certain. What cannot let a wrong result pass is neutral.
 #[test]
 fn what_decides_whether_a_result_is_right_is_never_neutral() {
     let base = MANIFEST.replacen("[[check]]\nactual", CHECKED, 1);
-    let edits: [(&str, &str, &[(Effect, Part)]); 19] = [
+    let edits: [Edit; 19] = [
         ("where  = \"mask != 0\"", "where  = \"mask == 1\"", &[(Unordered, Part::Mask)]),
         ("where  = \"mask != 0\"\n", "", &[(Tightened, Part::Mask)]),
         ("fill = \"1\"", "fill = \"0\"", &[(Unordered, Part::Buffer)]),

@@ -117,6 +117,7 @@ pub struct Table {
 
 impl Table {
     #[must_use]
+    /// Precomputed distance between two values, given by index.
     pub fn distance(&self, one: u16, other: u16) -> f32 {
         self.distances[usize::from(one) * self.len + usize::from(other)]
     }
