@@ -75,7 +75,9 @@ fn with_folders(args: &RunArgs) -> Result<RunArgs, Failure> {
         let below = if path.exists() { manifests_below(path) } else { Ok(Vec::new()) };
         let below = below.map_err(|error| Failure::environment(format!("{}: {error}", path.display())))?;
         if below.is_empty() && !is_compared {
-            return Err(Failure::usage(format!("{} has no manifest: name a folder with manifests", path.display())));
+            // Reading it fails and suggests a manifest.
+            manifests.push(path.clone());
+            continue;
         }
         manifests.extend(below);
         folders.push(path.clone());

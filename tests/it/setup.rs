@@ -116,7 +116,7 @@ fn an_index_that_lacks_the_package_is_told_apart_from_no_network() {
     let unreachable = &mut home.setup();
     // Nothing listens on port 9 of this machine.
     unreachable.env_remove("PIP_NO_INDEX").env("PIP_INDEX_URL", "http://127.0.0.1:9/simple").env("PIP_RETRIES", "1");
-    fails_with(&home, unreachable, &["reached no package index", "check the network", "RUNNER_TOOLKIT"]);
+    fails_with(&home, unreachable, &["could not reach a package index", "check the network", "RUNNER_TOOLKIT"]);
     let warn = |left: u32| format!("echo 'WARNING: Retrying (Retry(total={left}, connect=None)) after x' >&2");
     let python = home.python(&format!("{}; {}; {}; exit 1", warn(2), warn(1), warn(0)));
     let said = said(home.setup().env("RUNNER_PYTHON", python)).stderr;

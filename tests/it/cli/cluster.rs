@@ -944,7 +944,7 @@ fn what_the_job_of_others_names_stays_below_the_working_directory_and_is_no_opti
     collected("\"reports/scale\"", "\"../reports\"", &["--out", absolute.to_str().unwrap()], 0);
     assert!(inside.join("report.md").is_file() && absolute.join("report.md").is_file());
     let said = collected("\"name\": \"scale\"", "\"name\": \"../scale\"", &[], 2);
-    assert!(said.contains("`../scale` cannot name an experiment"), "{said}");
+    assert!(said.contains("`../scale` is not a valid experiment name"), "{said}");
     let said = collected("\"compare_with\": null", "\"compare_with\": \"--output=x\"", &[], 2);
     assert!(said.contains("`--output=x` is not a valid revision"), "{said}");
 }

@@ -315,7 +315,7 @@ fn another_file_of_inputs() {
     let facts = [
         "## ! Passes, needs a reviewer: 1 input changed (",
         // The first digits of the SHA-256 of 16384 question marks and of as many zero bytes.
-        "\n- Contents of `input.bin`: `f32[4096], a file of SHA-256 85e1901a7aac` → ",
+        "\n- Contents of `input.bin`: `f32[4096], a file with SHA-256 85e1901a7aac` → ",
         "4fe7b59af6de",
     ];
     assert_says("input_file", &facts);

@@ -111,7 +111,7 @@ fn a_part_of_the_matrix_never_replaces_the_report_of_the_whole() {
     shard(dir.path(), "1/3");
     shard(dir.path(), "3/3");
     let said = runner(dir.path(), &["merge", &format!("target/shards/scale/{DEVICE}"), "--out", "whole"], 1);
-    let kept = "warning: whole has the report of a complete run, which is kept; the partial report goes to \
+    let kept = "warning: whole has the report of a complete run and is kept; the partial report goes to \
                 target/reports/scale/whole";
     assert!(said.contains(kept), "{said}");
     assert!(said.contains(" of 8 planned cases passed"), "{said}");

@@ -118,7 +118,7 @@ fn what_others_add_to_is_not_read_before_it_was_waited_for() {
 fn a_block_is_sent_nothing_to_what_it_may_be_reading() {
     let trap = fault("not_asked", 32);
     assert_eq!((trap.kind, trap.block), (TrapKind::Race, [1, 0, 0]));
-    assert!(trap.message.contains("of block (0,0,0): written here, read by thread"), "{trap}");
+    assert!(trap.message.contains("of block (0,0,0): written here, read by its thread"), "{trap}");
 }
 
 #[test]

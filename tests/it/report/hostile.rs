@@ -151,7 +151,7 @@ fn a_name_that_no_manifest_may_have_is_refused_by_every_command_that_reads_it() 
             let output = command.current_dir(&work).args(words).output().unwrap();
             let error = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(3), "{command:?}: {error}");
-            assert!(error.contains(&format!("`{name}` cannot name an experiment")), "{command:?}: {error}");
+            assert!(error.contains(&format!("`{name}` is not a valid experiment name")), "{command:?}: {error}");
             let new: Vec<PathBuf> =
                 files_below(root.path()).into_iter().filter(|path| !before.contains(path)).collect();
             let is_lock = |path: &PathBuf| path.starts_with(&theirs) && path.extension() == Some("lock".as_ref());

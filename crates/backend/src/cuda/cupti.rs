@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn a_record_that_is_missing_or_has_no_time_is_told() {
         let spans = vec![span_of("a", 100, 120), span_of("a", 0, 0)];
-        let message = "2 operations ran, but CUPTI has valid records of 1".to_owned();
+        let message = "2 operations ran, but CUPTI has valid records for 1".to_owned();
         assert_eq!(bodies(spans, expected(2, 1), "read_all"), Err(message));
     }
 

@@ -369,8 +369,8 @@ mod tests {
         );
         assert_eq!(
             sentence(Some("CUDA_LAUNCH_BLOCKING is set"), 16 << 20),
-            "CUDA events around each body, launches not gated (CUDA_LAUNCH_BLOCKING is set), so that launch latency \
-             is in the figures, L2 flushed before each by reading 16 MiB"
+            "CUDA events around each body, launches not gated (CUDA_LAUNCH_BLOCKING is set), so times include \
+             launch latency, L2 flushed before each by reading 16 MiB"
         );
     }
 

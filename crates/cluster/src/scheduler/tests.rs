@@ -215,7 +215,7 @@ fn waited(scheduler: &str, program: &str) -> String {
 const LISTS: &str = r#"
 qselect() { [ "$*" != '-u me -N runner-a' ] || printf '7[].host\n9.host\n'; }
 bjobs() { [ "$*" != '-J runner-a -noheader -o jobid' ] && echo 'No unfinished job found' >&2 || printf '7\n7\n9\n'; }
-lists() { [ "$*" != "--no-header --format=--dependency=afterany:{id} --name=runner-a" ] ||
+lists() { [ "$*" != "--count=1000000 --no-header --format=--dependency=afterany:{id} --name=runner-a" ] ||
     printf -- '--dependency=afterany:%s\n' f7 f9; }
 none() { :; }
 "#;
