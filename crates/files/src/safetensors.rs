@@ -137,7 +137,7 @@ mod tests {
             message.strip_prefix(&format!("{} ", file.path().display())).unwrap().to_owned()
         };
         assert_eq!(refusal(HEADER, 32, "a.weights"), "has no tensor `a.weights`; did you mean `a.weight`?");
-        assert_eq!(refusal(HEADER, 31, "b"), "has a tensor `b` whose number of bytes does not match its shape");
+        assert_eq!(refusal(HEADER, 31, "b"), "has a tensor `b` whose size in bytes does not match its shape");
         assert!(refusal("{", 0, "b").starts_with("is not a safetensors file: its header cannot be parsed"));
         let empty = tempfile::NamedTempFile::new().unwrap();
         assert!(Tensor::find(empty.path(), "b").unwrap_err().ends_with("it has no header"));

@@ -469,14 +469,14 @@ mod tests {
     #[test]
     fn what_is_no_claim_is_refused_at_its_place() {
         for (text, message, part) in [
-            ("speedup(\"a\", \"b\")", "one comparison", "speedup(\"a\", \"b\")"),
+            ("speedup(\"a\", \"b\")", "a single comparison", "speedup(\"a\", \"b\")"),
             ("1 < 2", "uses no result", "1 < 2"),
             ("spedup(\"a\", \"b\") > 1", "no result `spedup`", "spedup"),
             ("speedup(\"a\") > 1", "takes 2 names", "speedup"),
             ("time(n) > 1", "names in quotes", "n"),
             ("time(\"a\") > n", "`n` has no value", "n"),
             ("time(\"a\") % 2 > 1", "`+`, `-`, `*` and `/`", "time(\"a\") % 2"),
-            ("time(\"a\") > 1 && time(\"a\") < 2", "one comparison", "time(\"a\") > 1 && time(\"a\") < 2"),
+            ("time(\"a\") > 1 && time(\"a\") < 2", "a single comparison", "time(\"a\") > 1 && time(\"a\") < 2"),
         ] {
             let error = ClaimProgram::parse(text).unwrap_err();
             assert!(error.message.contains(message), "{text}: {}", error.message);

@@ -147,12 +147,15 @@ mod tests {
             lay_out(&fields, "_Z13runner_layoutIJLy8ELy4ELy4EEE"),
             Err("the field `shape.rows` has 4 bytes in the kernel's struct, but 8 are passed".to_owned())
         );
-        assert!(lay_out(&fields, "_Z13runner_layoutIJLy8ELy4ELy8EEE").is_err_and(|why| why.contains("does not lie")));
+        assert!(
+            lay_out(&fields, "_Z13runner_layoutIJLy8ELy4ELy8EEE")
+                .is_err_and(|why| why.contains("is outside the struct"))
+        );
         assert!(lay_out(&fields, "_Z5table").is_err());
         let elements = [NamedField::array("t"), field("t[1].v", &[0; 4], &[]), field("t[2].v", &[0; 4], &[])];
         assert_eq!(
             lay_out(&elements, "_Z13runner_layoutIJLy60ELy8ELy16ELy20ELy4ELy28ELy4EEE"),
-            Err("`t[2].v` lies beyond the end of `t` in the kernel's struct".to_owned())
+            Err("`t[2].v` is beyond the end of `t` in the kernel's struct".to_owned())
         );
     }
 }

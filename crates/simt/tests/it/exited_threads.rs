@@ -207,7 +207,7 @@ $L_other:
         let (kind, text) = trap(done);
         assert_eq!(kind, TrapKind::Deadlock);
         for part in [
-            "barrier 0 is reached by lanes 0x0000007f of warp 0 only",
+            "barrier 0 is reached only by lanes 0x0000007f of warp 0",
             "lanes 0xffffff80 of warp 0 wait for lanes 0x0000007f, which wait elsewhere",
         ] {
             assert!(text.contains(part), "{text}");

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_file_of_one_side_is_added_or_removed_and_names_the_variants_of_both() {
         let base = sources(&[("h.cuh", "1\n", &["a", "b"]), ("old.cu", "x\n", &["a"])]);
-        let new = sources(&[("h.cuh", "2\n", &["a", "c"]), ("new.cu", "x\ny\n", &["a"])]);
+        let new = sources(&[("h.cuh", "2\n", &["a", "c"]), ("new.cu", "y\nz\n", &["a"])]);
         let found = compare_sources(&base, &new);
         let states: Vec<_> = found.iter().map(|change| (change.file.as_str(), &change.state)).collect();
         assert!(matches!(states[0], ("h.cuh", SourceState::Changed(lines)) if lines.len() == 2), "{states:?}");
