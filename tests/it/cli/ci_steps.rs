@@ -413,14 +413,14 @@ fn a_job_without_the_program_or_with_another_one_says_what_to_set() {
     let install = workflow["jobs"]["simulator"]["steps"].as_array().unwrap();
     let install = install.iter().find(|step| step["name"] == "Install").unwrap()["run"].as_str().unwrap();
     let service = Service::new();
-    let root = check_out(&pull_request(|_| {}));
+    let root = check_out(&pull_request(|repository| repository.write("kernels/load.cuh", "// changed\n")));
     for (url, hash, said) in [
         ("", "1", "set RUNNER_URL at the top of this file"),
         (URL, "", "set RUNNER_URL at the top of this file"),
         (URL, &"0".repeat(64), "RUNNER_SHA256 does not match the file at RUNNER_URL: "),
         ("https://example.org/gone", &"0".repeat(64), "unexpected: https://example.org/gone"),
     ] {
-        let variables = [("RUNNER_URL", url), ("RUNNER_SHA256", hash), ("BASE", "HEAD^1")];
+        let variables = [("RUNNER_URL", url), ("RUNNER_SHA256", hash), ("BASE", "HEAD^1"), ("RUNNER_PATHS", "kernels")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let mut log = String::new();
         assert!(!service.run(root.path(), install, &variables, &mut log) && log.contains(said), "{said}: {log}");
