@@ -94,11 +94,7 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
             job.write(&dir).map_err(Failure::environment)?;
         }
         if let Some(after) = unconfirmed_until(&earlier) {
-            console.say(&format!(
-                "job {}: the scheduler has not confirmed the last tasks yet; run the command again after {after}",
-                job.name
-            ));
-            return Ok(Exit::CaseFailed);
+            return Ok(not_confirmed(job, after, console));
         }
         if is_other {
             next.write(&dir).map_err(Failure::environment)?;
@@ -114,6 +110,10 @@ fn submit(args: &SubmitArgs, console: &mut Console) -> Result<Exit, Failure> {
         let batch = Batch { after, ..batch(job, &chosen, &earlier, &shards, (ready.snapshot, Some(ready.files))) };
         announce(job, &chosen, batch.tasks.len(), console);
         send::send((&dir, job, described.limits), batch, &earlier, &shards, console)?;
+        // A killed `submit` may have left another array, which may not have been accepted.
+        if let Some(after) = unconfirmed_until(&earlier) {
+            return Ok(not_confirmed(job, after, console));
+        }
     }
     drop((lock, folder));
     if args.sending.wait { wait::wait(&dir, args.out.as_deref(), console) } else { Ok(Exit::Success) }
@@ -133,13 +133,22 @@ fn refuse_while_held_back(job: &Job, earlier: &[Submission]) -> Result<(), Failu
     }
 }
 
-/// When an unconfirmed array will count as rejected, if there is one: the UTC time of day.
-fn unconfirmed_until(submissions: &[Submission]) -> Option<String> {
+/// When an unconfirmed array will count as rejected, if there is one, in seconds since 1970.
+fn unconfirmed_until(submissions: &[Submission]) -> Option<u64> {
     let arrays = submissions.iter().flat_map(|submission| &submission.arrays);
     let sent = arrays.filter(|array| array.id.is_none()).map(|array| array.sent).max()?;
-    let after = UNIX_EPOCH + Duration::from_secs(sent + status::CONFIRMED_AFTER + 1);
-    let text = humantime::format_rfc3339_seconds(calendar_time(after)).to_string();
-    Some(format!("{} UTC", text.get(11..19)?))
+    Some(sent + status::CONFIRMED_AFTER + 1)
+}
+
+/// Says that the scheduler may not have accepted all tasks, and when that is known.
+fn not_confirmed(job: &Job, after: u64, console: &mut Console) -> Exit {
+    let time = humantime::format_rfc3339_seconds(calendar_time(UNIX_EPOCH + Duration::from_secs(after))).to_string();
+    console.say(&format!(
+        "job {}: the scheduler has not confirmed the last tasks yet; run the command again after {} UTC",
+        job.name,
+        time.get(11..19).unwrap_or(&time)
+    ));
+    Exit::CaseFailed
 }
 
 /// Prints what would be submitted.

@@ -126,7 +126,7 @@ def submit(rig, kinds, took):
             break
         assert code in (1, 3), f"submit: exit code {code}: {said}"
         # Another look, as if a minute had passed. A process that was killed leaves no lock.
-        assert "it is not known whether the scheduler has" in said or "the next look" in said, said
+        assert "the scheduler has not confirmed the last tasks yet" in said, said
         for path in (rig.folder / JOB).glob("submission-*.json"):
             submission = json.loads(path.read_text())
             for array in submission["arrays"]:

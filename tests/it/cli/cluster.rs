@@ -445,7 +445,15 @@ fn it_is_said_that_it_is_not_known_whether_the_scheduler_has_a_task() {
     submission.as_object_mut().unwrap().remove("sum");
     fs::write(&path, submission.to_string()).unwrap();
     let said = runner(dir.path(), &words, 0);
-    assert!(said.contains("1 task") && !said.contains("not known"), "{said}");
+    assert!(said.contains("1 task") && !said.contains("not confirmed"), "{said}");
+    // Of three arrays, the first is unconfirmed and the others are missing.
+    write_program(&dir.path().join("slurm/sbatch"), "#!/bin/sh\nkill -9 $PPID\n");
+    let words = [&words[..6], &["--min-task-time", "0s", "--name", "more"]].concat();
+    assert_eq!(command(dir.path(), &words).output().unwrap().status.code(), None);
+    write_program(&dir.path().join("slurm/sbatch"), SBATCH);
+    let said = runner(dir.path(), &words, 1);
+    assert!(said.contains("5 shards of 8 in 5 tasks"), "{said}");
+    assert!(said.contains("the scheduler has not confirmed the last tasks yet; run the command again after "));
 }
 
 #[test]
