@@ -124,28 +124,22 @@ fn array(element: ElementType, bytes: &[u8]) -> (&'static str, Cow<'_, [u8]>) {
 
 /// Path of the program's executable, and the files that it was compiled from. A file saved meanwhile starts it anew.
 fn compiled(call: &Call<'_>, compiler: &Path, text: &str) -> Result<(PathBuf, Hashed), Failed> {
-    let read = || {
-        let path = &call.plan.path;
-        cpp::read(path).map_err(|e| Failed::Reason(format!("cannot read {}: {e}", path.display())))
-    };
-    let mut hashed = read()?;
     for _ in 0..ATTEMPTS {
-        let is_unchanged = || Ok(read()? == hashed);
-        if let Some(executable) = compile_once(call, (compiler, &hashed), text, &is_unchanged)? {
+        let hashed = read(call)?;
+        if let Some(executable) = compile_once(call, (compiler, &hashed), text)? {
             return Ok((executable, hashed));
         }
-        hashed = read()?;
     }
     Err(Failed::Environment("its source or an included file kept changing while it was compiled".to_owned()))
 }
 
+fn read(call: &Call<'_>) -> Result<Hashed, Failed> {
+    let path = &call.plan.path;
+    cpp::read(path).map_err(|e| Failed::Reason(format!("cannot read {}: {e}", path.display())))
+}
+
 /// Compiles the program unless it is cached. `None` if its files changed while the compiler read them.
-fn compile_once(
-    call: &Call<'_>,
-    (compiler, hashed): (&Path, &Hashed),
-    text: &str,
-    is_unchanged: &dyn Fn() -> Result<bool, Failed>,
-) -> Result<Option<PathBuf>, Failed> {
+fn compile_once(call: &Call<'_>, (compiler, hashed): (&Path, &Hashed), text: &str) -> Result<Option<PathBuf>, Failed> {
     let kept = hashed.digest.as_ref().zip(call.cache).map(|(digest, cache)| {
         let version = Command::new(compiler).arg("--version").stdin(Stdio::null()).output();
         let version = version.map(|output| sha256_hex(&output.stdout)).unwrap_or_default();
@@ -171,7 +165,7 @@ fn compile_once(
     let mut command = Command::new(compiler);
     command.args(OPTIONS).arg("-o").arg(&executable).arg(&source);
     let ended = finish(&mut command, &[], call.end, Bounds { readable: &readable, folder })?;
-    if !is_unchanged()? {
+    if read(call)? != *hashed {
         return Ok(None);
     }
     ended.map_err(|errors| {
